@@ -1,0 +1,77 @@
+-- A bucket kept as the time at which it is full again: whole microseconds since the Unix epoch, and
+-- picoseconds above them. A double holds whole microseconds exactly, and nothing finer, so each time
+-- is a pair; the arithmetic only adds, compares and carries.
+--
+-- KEYS     one string for each bucket: `<us>` or `<us>.<six digits of picoseconds>`
+-- ARGV     for each hit `<increment> <capacity>`, both in the form of the state
+-- returns  token_bucket, with
+--            parse(text): the parameters of a hit
+--            read(key): the state, or nil and what is wrong with the key
+--            look(hit, now): whether the hit fits; sets its backlog
+--            charge(hit, now): takes the hit's increment
+--            write(key, state, now): keeps the state until it equals a fresh one
+
+local token_bucket = {}
+
+function token_bucket.parse(text)
+  local iu, ip, cu, cp = string.match(text, '(%d+)%.?(%d*) (%d+)%.?(%d*)$')
+  return {
+    algorithm = token_bucket,
+    iu = tonumber(iu), ip = tonumber(ip) or 0,
+    cu = tonumber(cu), cp = tonumber(cp) or 0,
+  }
+end
+
+function token_bucket.read(key)
+  local value = redis.pcall('GET', key)
+  if not value then
+    return { us = 0, ps = 0 }
+  end
+  if type(value) == 'table' then
+    return nil, value.err
+  end
+  local us, ps = string.match(value, '^(%d+)%.?(%d*)$')
+  if not us then
+    return nil, 'WRONGTYPE the key holds a string that is no token bucket'
+  end
+  return { us = tonumber(us), ps = tonumber(ps) or 0 }
+end
+
+function token_bucket.look(hit, now)
+  local p, state = hit.parameters, hit.state
+  local us, ps = state.us - now, state.ps
+  if us < 0 then
+    us, ps = 0, 0
+  elseif us > p.cu or (us == p.cu and ps > p.cp) then
+    -- The clock stepped back: no key is locked for longer than a full refill.
+    us, ps = p.cu, p.cp
+    state.us, state.ps, state.changed = now + us, ps, true
+  end
+  hit.us, hit.ps = us, ps
+  us, ps = us + p.iu, ps + p.ip
+  if ps >= 1000000 then
+    us, ps = us + 1, ps - 1000000
+  end
+  return us < p.cu or (us == p.cu and ps <= p.cp)
+end
+
+function token_bucket.charge(hit, now)
+  local p, state = hit.parameters, hit.state
+  if p.iu == 0 and p.ip == 0 then
+    return
+  end
+  local us, ps = hit.us + p.iu, hit.ps + p.ip
+  if ps >= 1000000 then
+    us, ps = us + 1, ps - 1000000
+  end
+  state.us, state.ps, state.changed = now + us, ps, true
+end
+
+function token_bucket.write(key, state, now)
+  local micros = state.us - now
+  if state.ps == 0 then
+    put(key, string.format('%.0f', state.us), micros)
+  else
+    put(key, string.format('%.0f.%06d', state.us, state.ps), micros + 1)
+  end
+end

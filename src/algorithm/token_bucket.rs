@@ -1,0 +1,131 @@
+use crate::{
+    decision::Standing,
+    quota::Quota,
+    time::{PICOS_PER_MICRO, Timestamp},
+};
+
+/// A bucket that holds `burst` tokens and gets one back every `period / quantity`.
+///
+/// Kept as one number, the time at which the bucket is full again: the generic cell rate algorithm
+/// (ITU-T I.371), in which a token is a span of time. The state of a key that was never used, or
+/// that has come back in full, is none at all.
+///
+/// Over any time `t`, a key is admitted at most `burst + t × quantity / period` units.
+///
+/// Times are in picoseconds: whole microseconds would lose 25 % of a rate of 333,333 per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenBucket {
+    unit: u128,
+    burst: u64,
+}
+
+/// The time at which a bucket is full again, in picoseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FullAt(u128);
+
+/// How long a bucket takes to be full again, in picoseconds: zero when it is full, the whole
+/// capacity when it is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Backlog(u128);
+
+impl TokenBucket {
+    /// The bucket that enforces `quota`.
+    #[must_use]
+    pub const fn new(quota: Quota) -> Self {
+        Self { unit: quota.unit(), burst: quota.capacity() }
+    }
+
+    /// Picoseconds that `cost` units take to come back. A cost above the burst never fits, so it
+    /// counts as one above: no cost overflows.
+    #[must_use]
+    pub fn increment(&self, cost: u64) -> u128 {
+        self.unit * u128::from(cost.min(self.burst + 1))
+    }
+
+    /// Picoseconds that an empty bucket takes to be full.
+    #[must_use]
+    pub const fn capacity(&self) -> u128 {
+        self.unit * self.burst as u128
+    }
+
+    /// The backlog at `now` of a bucket in `state`, and whether that state lay further ahead than
+    /// the bucket is deep.
+    ///
+    /// That happens when the clock stepped back. The state is then to be written anew, by
+    /// [`state`](Self::state), also by a denied request: the key would else be locked for the whole
+    /// step.
+    #[must_use]
+    pub fn backlog(&self, state: Option<FullAt>, now: Timestamp) -> (Backlog, bool) {
+        let Some(FullAt(full_at)) = state else { return (Backlog(0), false) };
+        let backlog = full_at.saturating_sub(now.as_picos());
+        if backlog > self.capacity() {
+            return (Backlog(self.capacity()), true);
+        }
+        (Backlog(backlog), false)
+    }
+
+    /// Whether `cost` units are there. A cost of 0 always fits.
+    #[must_use]
+    pub fn fits(&self, backlog: Backlog, cost: u64) -> bool {
+        backlog.0 + self.increment(cost) <= self.capacity()
+    }
+
+    /// The state of a bucket with `backlog` at `now`, after `cost` units were taken from it.
+    #[must_use]
+    pub fn state(&self, backlog: Backlog, cost: u64, now: Timestamp) -> FullAt {
+        FullAt(now.as_picos() + backlog.0 + self.increment(cost))
+    }
+
+    /// Where a key stands after a request of `cost` that found `backlog`: charged if the whole
+    /// request was `admitted`, untouched otherwise.
+    #[must_use]
+    pub fn standing(&self, backlog: Backlog, cost: u64, admitted: bool) -> Standing {
+        let fits = self.fits(backlog, cost);
+        let after = if admitted { backlog.0 + self.increment(cost) } else { backlog.0 };
+        let free = self.capacity().saturating_sub(after);
+        // What waits is a request of the same cost; one that only looked waits for a unit.
+        let next = cost.max(1);
+        Standing {
+            fits,
+            remaining: u64::try_from(div(free, self.unit)).unwrap_or(u64::MAX),
+            wait: (next <= self.burst).then(|| micros(self.increment(next).saturating_sub(free))),
+            reset: micros(after),
+        }
+    }
+}
+
+impl Backlog {
+    /// A backlog of `micros` microseconds and `picos` picoseconds.
+    #[must_use]
+    pub fn new(micros: u64, picos: u32) -> Self {
+        Self(u128::from(micros) * PICOS_PER_MICRO + u128::from(picos))
+    }
+}
+
+impl FullAt {
+    /// Whether a bucket in this state is full at `now`, as if it had never been used.
+    #[must_use]
+    pub const fn is_fresh(self, now: Timestamp) -> bool {
+        self.0 <= now.as_picos()
+    }
+
+    /// Whole microseconds since the Unix epoch, and the picoseconds above them.
+    #[must_use]
+    pub const fn parts(self) -> (u128, u128) {
+        (self.0 / PICOS_PER_MICRO, self.0 % PICOS_PER_MICRO)
+    }
+}
+
+/// Whole microseconds, rounded up: who waits for them waits long enough.
+fn micros(picos: u128) -> u64 {
+    let rounded = picos + (PICOS_PER_MICRO - 1);
+    u64::try_from(div(rounded, PICOS_PER_MICRO)).unwrap_or(u64::MAX)
+}
+
+/// Division that is cheap where both numbers fit in 64 bits, as spans under 213 days do.
+fn div(picos: u128, by: u128) -> u128 {
+    match (u64::try_from(picos), u64::try_from(by)) {
+        (Ok(picos), Ok(by)) => u128::from(picos / by),
+        _ => picos / by,
+    }
+}

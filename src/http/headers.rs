@@ -1,0 +1,212 @@
+//! What clients are told about their limits.
+//!
+//! The draft's fields follow draft-ietf-httpapi-ratelimit-headers-11, in the syntax of RFC 9651; the
+//! draft may still change.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use http::{
+    HeaderMap, HeaderName, HeaderValue,
+    header::{CACHE_CONTROL, RETRY_AFTER},
+};
+
+use crate::{
+    decision::{Decision, Source, Verdict},
+    policy::Policy,
+    quota::Quota,
+    time::MICROS_PER_SEC,
+};
+
+const X_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const X_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const X_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const STATE: HeaderName = HeaderName::from_static("ratelimit");
+
+/// All fields that say what these say, those of older drafts included.
+const KNOWN: [HeaderName; 8] = [
+    X_LIMIT,
+    X_REMAINING,
+    X_RESET,
+    POLICY,
+    STATE,
+    HeaderName::from_static("ratelimit-limit"),
+    HeaderName::from_static("ratelimit-remaining"),
+    HeaderName::from_static("ratelimit-reset"),
+];
+
+/// The largest integer of a structured field (RFC 9651 §3.3.1).
+const MAX_INTEGER: u64 = 999_999_999_999_999;
+
+/// Which header fields tell clients about their limits, on admitted and on denied responses.
+///
+/// `Retry-After` is on every denial whose wait ends, whatever is chosen here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HeaderFormat {
+    /// None.
+    None,
+    /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`, of the limit that binds.
+    XRateLimit,
+    /// `RateLimit-Policy` with all limits, and `RateLimit` with the one that binds, or all that deny:
+    /// the syntax of draft-ietf-httpapi-ratelimit-headers-11.
+    Draft,
+    /// All five.
+    #[default]
+    Both,
+}
+
+/// How `X-RateLimit-Reset` names its moment: when all units are back, or, where none is left, when
+/// the next request passes. `Retry-After` and the draft's `t` are seconds from now in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResetFormat {
+    /// Seconds since the Unix epoch, by the store's clock, as GitHub does.
+    #[default]
+    EpochSeconds,
+    /// Seconds from now, as Envoy does.
+    DeltaSeconds,
+}
+
+/// Writes the fields of one layer.
+#[derive(Clone)]
+pub(super) struct Fields {
+    pub(super) format: HeaderFormat,
+    pub(super) reset: ResetFormat,
+    policy: Policy,
+    /// The policy field, which is the same for all its decisions.
+    policy_value: Option<HeaderValue>,
+}
+
+impl Fields {
+    pub(super) fn new(policy: &Policy) -> Self {
+        Self {
+            format: HeaderFormat::default(),
+            reset: ResetFormat::default(),
+            policy_value: policy_value(policy.limits().map(|limit| (limit.name(), limit.quota()))),
+            policy: policy.clone(),
+        }
+    }
+
+    /// Writes what `decision` says. Fields that are there already are replaced if they are `ours`, or
+    /// looser; those of a stricter upstream stay.
+    pub(super) fn write(&self, decision: &Decision, ours: bool, headers: &mut HeaderMap) {
+        let Some(binding) = decision.binding() else { return };
+        if self.format == HeaderFormat::None {
+            return;
+        }
+        if !headers.is_empty() {
+            if !ours && upstream(headers).is_some_and(|left| left <= binding.standing().remaining())
+            {
+                return;
+            }
+            for name in KNOWN {
+                headers.remove(name);
+            }
+        }
+        if matches!(self.format, HeaderFormat::XRateLimit | HeaderFormat::Both) {
+            self.write_x(decision, binding, headers);
+        }
+        if matches!(self.format, HeaderFormat::Draft | HeaderFormat::Both) {
+            self.write_draft(decision, binding, headers);
+        }
+    }
+
+    fn write_x(&self, decision: &Decision, binding: &Verdict, headers: &mut HeaderMap) {
+        headers.insert(X_LIMIT, binding.quota().capacity().into());
+        headers.insert(X_REMAINING, binding.standing().remaining().into());
+        if let Some(micros) = binding.reset_micros(decision.is_allowed()) {
+            let moment = match self.reset {
+                ResetFormat::EpochSeconds => {
+                    let moment = decision.now().as_micros().saturating_add(micros);
+                    moment.div_ceil(MICROS_PER_SEC)
+                }
+                ResetFormat::DeltaSeconds => micros.div_ceil(MICROS_PER_SEC),
+            };
+            headers.insert(X_RESET, moment.into());
+        }
+    }
+
+    fn write_draft(&self, decision: &Decision, binding: &Verdict, headers: &mut HeaderMap) {
+        let allowed = decision.is_allowed();
+        let mut text = String::with_capacity(64);
+        if allowed {
+            item(&mut text, binding, true);
+        } else {
+            for verdict in decision.verdicts().iter().filter(|verdict| !verdict.standing().fits()) {
+                item(&mut text, verdict, false);
+            }
+        }
+        if let Some(value) = self.policy_value(decision) {
+            headers.insert(POLICY, value);
+        }
+        if let Ok(value) = HeaderValue::try_from(text) {
+            headers.insert(STATE, value);
+        }
+    }
+
+    fn policy_value(&self, decision: &Decision) -> Option<HeaderValue> {
+        let own = Arc::ptr_eq(decision.shared_policy(), self.policy.shared_name())
+            && decision.source() != Source::Fallback
+            && decision.verdicts().len() == self.policy.limits().len();
+        if own {
+            return self.policy_value.clone();
+        }
+        let verdicts = decision.verdicts().iter();
+        policy_value(verdicts.map(|verdict| (verdict.name(), verdict.quota())))
+    }
+}
+
+/// Ends an answer that does not come from the service: when to come back, and that no cache may keep
+/// it (RFC 6585 §4). What a responder has set stays.
+pub(super) fn finish(retry_after: Option<u64>, headers: &mut HeaderMap) {
+    if let Some(secs) = retry_after {
+        headers.entry(RETRY_AFTER).or_insert_with(|| secs.into());
+    }
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}
+
+/// The draft's `RateLimit` item of one limit. Names have no character that needs escaping.
+fn item(text: &mut String, verdict: &Verdict, allowed: bool) {
+    if !text.is_empty() {
+        text.push_str(", ");
+    }
+    let left = if allowed { verdict.standing().remaining().min(MAX_INTEGER) } else { 0 };
+    // Writing to memory does not fail.
+    let _ = write!(text, "\"{}\";r={left}", verdict.name());
+    if let Some(micros) = verdict.reset_micros(allowed) {
+        let _ = write!(text, ";t={}", micros.div_ceil(MICROS_PER_SEC));
+    }
+}
+
+fn policy_value<'a>(limits: impl Iterator<Item = (&'a str, Quota)>) -> Option<HeaderValue> {
+    let mut text = String::new();
+    for (name, quota) in limits {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        let (units, window) = quota.window();
+        let units = units.min(MAX_INTEGER);
+        // Writing to memory does not fail.
+        let _ = write!(text, "\"{name}\";q={units};w={window}");
+    }
+    HeaderValue::try_from(text).ok()
+}
+
+/// Units that an upstream says are left, by any of the fields that say so.
+fn upstream(headers: &HeaderMap) -> Option<u64> {
+    let plain = [X_REMAINING, HeaderName::from_static("ratelimit-remaining")];
+    let plain = plain.iter().filter_map(|name| number(headers.get(name)?.to_str().ok()?));
+    let draft = headers.get_all(STATE).iter().filter_map(|value| value.to_str().ok());
+    let draft = draft
+        .flat_map(|text| text.split(';'))
+        .filter_map(|parameter| number(parameter.trim().strip_prefix("r=")?));
+    plain.chain(draft).min()
+}
+
+/// The number that a text begins with.
+fn number(text: &str) -> Option<u64> {
+    let text = text.trim_start();
+    let end = text.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(text.len());
+    text[..end].parse().ok()
+}

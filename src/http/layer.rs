@@ -1,0 +1,197 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::Response;
+use tower_layer::Layer;
+
+use super::{
+    RateLimit, ResponseBody,
+    headers::{self, Fields, HeaderFormat, ResetFormat},
+    respond::{Respond, Text},
+};
+use crate::{
+    decision::Decision,
+    key::{KeyExtractor, RequestHead},
+    limiter::{Limiter, Rejection},
+    policy::{Limit, Policy},
+    quota::Quota,
+    store::Store,
+};
+
+/// Limits the requests to a service, by key, across all instances that share a store.
+///
+/// Not to be confused with `tower::limit::RateLimitLayer`, which lets one service in one process
+/// handle so many requests per time, whoever sends them, and keeps the others waiting. This one
+/// counts each client on its own, over all instances, and answers at once.
+///
+/// ```
+/// use axum::{Router, routing::get};
+/// use tollgate::{MemoryStore, PeerIp, Quota, RateLimitLayer};
+///
+/// let app: Router = Router::new()
+///     .route("/", get(|| async { "hello" }))
+///     .layer(RateLimitLayer::new(PeerIp, Quota::per_minute(100), MemoryStore::new()));
+/// ```
+///
+/// With several limits, other answers, or limits that several layers share:
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{
+///     HeaderFormat, Limit, Limiter, MemoryStore, PeerIp, Policy, Quota, RateLimitLayer, respond,
+/// };
+///
+/// let limiter = Limiter::new(MemoryStore::new());
+/// let policy = Policy::new("api")
+///     .limit(PeerIp, Limit::new("burst", Quota::per_second(20)))
+///     .limit(PeerIp, Limit::new("daily", Quota::per_day(10_000)))
+///     .build()?;
+/// let layer = RateLimitLayer::with_policy(policy, &limiter)
+///     .headers(HeaderFormat::Draft)
+///     .respond(respond::Problem)
+///     .retry_jitter(Duration::from_secs(5));
+/// # Ok::<(), tollgate::PolicyError>(())
+/// ```
+///
+/// # Order
+///
+/// Layers that answer or rewrite what every client must see, such as tower-http's `CorsLayer`, go
+/// outside; a layer that verifies tokens goes outside a limiter whose key is a claim. One that limits
+/// by address goes outside of that, and bounds what verifying costs.
+///
+/// Where two layers stand around one service, a request is charged to both, but only once to a limit
+/// that both have; the response carries one set of headers, the strictest.
+#[derive(Clone)]
+pub struct RateLimitLayer(Arc<Shared>);
+
+/// What all services of one layer share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) limiter: Limiter,
+    pub(super) policy: Policy,
+    fields: Fields,
+    respond: Arc<dyn Respond>,
+    retry_jitter: Duration,
+}
+
+impl RateLimitLayer {
+    /// Limits each key to `quota`, by what `store` says. While the store does not answer, requests
+    /// pass; requests without a key are rejected. [`with_policy`](Self::with_policy) has more to say.
+    ///
+    /// The limit is named after its quota, so layers with one quota, one kind of key and one store
+    /// share it.
+    #[must_use]
+    pub fn new(key: impl KeyExtractor, quota: Quota, store: impl Store) -> Self {
+        let policy = Policy::unnamed(key, Limit::new(quota.to_string(), quota));
+        Self::with_policy(policy, &Limiter::new(store))
+    }
+
+    /// Limits requests by `policy`.
+    #[must_use]
+    pub fn with_policy(policy: Policy, limiter: &Limiter) -> Self {
+        Self(Arc::new(Shared {
+            limiter: limiter.clone(),
+            fields: Fields::new(&policy),
+            policy,
+            respond: Arc::new(Text),
+            retry_jitter: Duration::ZERO,
+        }))
+    }
+
+    /// Which header fields tell clients about their limits. Default: [`HeaderFormat::Both`].
+    #[must_use]
+    pub fn headers(self, format: HeaderFormat) -> Self {
+        self.change(|shared| shared.fields.format = format)
+    }
+
+    /// How `X-RateLimit-Reset` names its moment. Default: [`ResetFormat::EpochSeconds`].
+    #[must_use]
+    pub fn reset(self, format: ResetFormat) -> Self {
+        self.change(|shared| shared.fields.reset = format)
+    }
+
+    /// How requests are answered that do not reach the service. Default: [`Text`].
+    #[must_use]
+    pub fn respond(self, respond: impl Respond) -> Self {
+        self.change(|shared| shared.respond = Arc::new(respond))
+    }
+
+    /// Adds a random time up to `longest`, in whole seconds, to the `Retry-After` of each denial, so
+    /// that clients which were denied together do not come back together. Default: none.
+    #[must_use]
+    pub fn retry_jitter(self, longest: Duration) -> Self {
+        self.change(|shared| shared.retry_jitter = longest)
+    }
+
+    fn change(self, change: impl FnOnce(&mut Shared)) -> Self {
+        let mut shared = Arc::unwrap_or_clone(self.0);
+        change(&mut shared);
+        Self(Arc::new(shared))
+    }
+}
+
+impl<S> Layer<S> for RateLimitLayer {
+    type Service = RateLimit<S>;
+
+    fn layer(&self, inner: S) -> RateLimit<S> {
+        RateLimit::new(inner, Arc::clone(&self.0))
+    }
+}
+
+impl fmt::Debug for RateLimitLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimitLayer")
+            .field("policy", &self.policy)
+            .field("limiter", &self.limiter)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// The response of the service, which learns what is left.
+    pub(super) fn admitted<R>(
+        &self,
+        decision: Decision,
+        response: Response<R>,
+    ) -> Response<ResponseBody<R>> {
+        let (mut parts, body) = response.into_parts();
+        let inner = parts.extensions.get::<Decision>();
+        let binding = match inner {
+            Some(inner) if !decision.is_stricter_than(inner) => inner.clone(),
+            _ => decision,
+        };
+        self.fields.write(&binding, inner.is_some(), &mut parts.headers);
+        parts.extensions.insert(binding);
+        Response::from_parts(parts, ResponseBody::service(body))
+    }
+
+    /// The answer to a request that does not reach the service.
+    pub(super) fn rejected(&self, rejection: Rejection, head: RequestHead<'_>) -> Response<Bytes> {
+        let mut response = self.respond.respond(&rejection, head);
+        let retry_after = match &rejection {
+            Rejection::Limited(decision) => {
+                self.fields.write(decision, true, response.headers_mut());
+                decision.retry_after_secs().map(|secs| secs + jitter(self.retry_jitter.as_secs()))
+            }
+            // Short, and not the same for all.
+            Rejection::StoreFailed(_) => Some(1 + jitter(2)),
+            Rejection::NoKey(_) => None,
+        };
+        headers::finish(retry_after, response.headers_mut());
+        if let Rejection::Limited(decision) = &rejection {
+            response.extensions_mut().insert(decision.clone());
+        }
+        response.extensions_mut().insert(rejection);
+        response
+    }
+}
+
+fn jitter(longest: u64) -> u64 {
+    if longest == 0 { 0 } else { fastrand::u64(0..=longest) }
+}

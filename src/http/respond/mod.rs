@@ -1,0 +1,63 @@
+//! How requests are answered that do not reach the service.
+
+mod from_fn;
+mod grpc;
+mod problem;
+mod text;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+
+pub use self::{
+    from_fn::{FromFn, from_fn},
+    problem::Problem,
+    text::Text,
+};
+use crate::{key::RequestHead, limiter::Rejection};
+
+/// Answers requests that do not reach the service.
+///
+/// The layer adds to the answer, where they are absent, `Retry-After` and `Cache-Control: no-store`;
+/// it sets the fields of its [`HeaderFormat`](crate::HeaderFormat), and puts the [`Rejection`] into
+/// the extensions. Closures become responders by [`respond::from_fn`](from_fn).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not answer requests",
+    note = "wrap a closure: `tollgate::respond::from_fn(|rejection, head| http::Response::new(\"…\"))`"
+)]
+pub trait Respond: Send + Sync + 'static {
+    /// The answer to a request with this head. [`status`] gives the status that fits the rejection.
+    fn respond(&self, rejection: &Rejection, head: RequestHead<'_>) -> Response<Bytes>;
+}
+
+/// The status that fits a rejection: 429 for a denial (RFC 6585 §4), 503 where the store does not
+/// answer, and what the key's extractor or the policy says where there is no key.
+#[must_use]
+pub const fn status(rejection: &Rejection) -> StatusCode {
+    match rejection {
+        Rejection::Limited(_) => StatusCode::TOO_MANY_REQUESTS,
+        Rejection::StoreFailed(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Rejection::NoKey(error) => error.status(),
+    }
+}
+
+/// What to tell a client.
+fn message(rejection: &Rejection) -> &'static str {
+    match rejection {
+        Rejection::Limited(decision) if decision.retry_after().is_none() => {
+            "the request costs more than its limit can ever grant"
+        }
+        Rejection::Limited(_) => "too many requests",
+        Rejection::StoreFailed(_) => "the service cannot check its limits right now",
+        // What is wrong with the service is for its log.
+        Rejection::NoKey(error) if error.is_setup() => "the service cannot tell who is asking",
+        Rejection::NoKey(error) => error.message(),
+    }
+}
+
+fn answer(rejection: &Rejection, content_type: &'static str, body: Bytes) -> Response<Bytes> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status(rejection);
+    let content_type = http::HeaderValue::from_static(content_type);
+    response.headers_mut().insert(http::header::CONTENT_TYPE, content_type);
+    response
+}

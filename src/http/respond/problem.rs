@@ -1,0 +1,58 @@
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use http::Response;
+
+use super::{Respond, answer, grpc, message, status};
+use crate::{key::RequestHead, limiter::Rejection};
+
+const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+const REDUCED_CAPACITY: &str =
+    "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity";
+
+/// Answers with problem details (RFC 9457), of the types that
+/// draft-ietf-httpapi-ratelimit-headers-11 names. gRPC clients, told by their content type, are
+/// answered in gRPC's way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Problem;
+
+impl Respond for Problem {
+    fn respond(&self, rejection: &Rejection, head: RequestHead<'_>) -> Response<Bytes> {
+        if grpc::asks(head) {
+            return grpc::answer(rejection);
+        }
+        answer(rejection, "application/problem+json", document(rejection).into())
+    }
+}
+
+/// Nothing in it needs escaping: names of limits are plain, and messages are ours or an extractor's.
+fn document(rejection: &Rejection) -> String {
+    let status = status(rejection).as_u16();
+    let kind = match rejection {
+        Rejection::Limited(_) => QUOTA_EXCEEDED,
+        Rejection::StoreFailed(_) => REDUCED_CAPACITY,
+        Rejection::NoKey(_) => "about:blank",
+    };
+    let mut text = String::with_capacity(256);
+    // Writing to memory does not fail.
+    let _ = write!(text, r#"{{"type":"{kind}","status":{status},"title":""#);
+    for char in message(rejection).chars() {
+        match char {
+            '"' | '\\' => text.extend(['\\', char]),
+            control if control.is_control() => text.push(' '),
+            plain => text.push(plain),
+        }
+    }
+    text.push('"');
+    if let Rejection::Limited(decision) = rejection {
+        text.push_str(r#","violated-policies":["#);
+        let violated = decision.verdicts().iter().filter(|verdict| !verdict.standing().fits());
+        for (at, verdict) in violated.enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            let _ = write!(text, r#"{comma}"{}""#, verdict.name());
+        }
+        text.push(']');
+    }
+    text.push('}');
+    text
+}

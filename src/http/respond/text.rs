@@ -1,0 +1,19 @@
+use bytes::Bytes;
+use http::Response;
+
+use super::{Respond, answer, grpc, message};
+use crate::{key::RequestHead, limiter::Rejection};
+
+/// Answers with a short text. gRPC clients, told by their content type, are answered in gRPC's way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Text;
+
+impl Respond for Text {
+    fn respond(&self, rejection: &Rejection, head: RequestHead<'_>) -> Response<Bytes> {
+        if grpc::asks(head) {
+            return grpc::answer(rejection);
+        }
+        let text = Bytes::from_static(message(rejection).as_bytes());
+        answer(rejection, "text/plain; charset=utf-8", text)
+    }
+}

@@ -1,0 +1,80 @@
+use super::{Key, KeyError, KeyExtractor, RequestHead};
+
+/// The key of one extractor, or of another where the first finds nothing.
+///
+/// Made by [`KeyExtractor::or`]. Only a [missing](KeyError::missing) key leads to the second
+/// extractor.
+///
+/// ```
+/// use std::net::SocketAddr;
+///
+/// use http::Request;
+/// use tollgate::key::{ApiKey, KeyExtractor, PeerIp, RequestHead};
+///
+/// let caller = ApiKey::header("x-api-key").or(PeerIp);
+///
+/// let mut request = Request::new(());
+/// request.extensions_mut().insert(SocketAddr::from(([192, 0, 2, 7], 4711)));
+/// let key = caller.extract(RequestHead::new(&request)).unwrap();
+/// assert_eq!(key.as_str(), "ip:192.0.2.7");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Or<A, B> {
+    first: A,
+    second: B,
+}
+
+impl<A, B> Or<A, B> {
+    /// The key of `first`, or of `second` where `first` finds nothing.
+    #[must_use]
+    pub const fn new(first: A, second: B) -> Self {
+        Self { first, second }
+    }
+}
+
+impl<A: KeyExtractor, B: KeyExtractor> KeyExtractor for Or<A, B> {
+    fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError> {
+        match self.first.extract(head) {
+            Err(error) if error.is_missing() => self.second.extract(head),
+            found => found,
+        }
+    }
+}
+
+/// One key for everybody, of the kind `global`: a limit on the service as a whole.
+///
+/// ```
+/// use http::Request;
+/// use tollgate::key::{Global, KeyExtractor, RequestHead};
+///
+/// let key = Global.extract(RequestHead::new(&Request::new(()))).unwrap();
+/// assert_eq!(key.as_str(), "global:all");
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Global;
+
+impl KeyExtractor for Global {
+    fn extract(&self, _: RequestHead<'_>) -> Result<Key, KeyError> {
+        Ok(Key::new("global", "all"))
+    }
+}
+
+macro_rules! tuple {
+    ($first:ident $($other:ident)+) => {
+        /// The key of all at once: every combination is counted for itself. The first error in
+        /// order is the error of the tuple.
+        impl<$first: KeyExtractor, $($other: KeyExtractor),+> KeyExtractor for ($first, $($other),+) {
+            #[allow(non_snake_case, reason = "the variables are named after their types")]
+            fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError> {
+                let ($first, $($other),+) = self;
+                let mut key = $first.extract(head)?;
+                $(key.join(&$other.extract(head)?);)+
+                Ok(key)
+            }
+        }
+    };
+}
+
+tuple!(A B);
+tuple!(A B C);
+tuple!(A B C D);

@@ -1,0 +1,78 @@
+use std::fmt;
+
+use http::StatusCode;
+
+/// Why no key could be drawn from a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyError {
+    status: StatusCode,
+    message: &'static str,
+    cause: Cause,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    Missing,
+    Invalid,
+    Setup,
+}
+
+impl KeyError {
+    /// The request does not carry what the key is made of; `message` tells the client so.
+    #[must_use]
+    pub const fn missing(message: &'static str) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, message, cause: Cause::Missing }
+    }
+
+    /// The request carries it, but malformed.
+    #[must_use]
+    pub const fn invalid(message: &'static str) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, message, cause: Cause::Invalid }
+    }
+
+    /// The service that the limiter stands in does not provide it, whatever a client sends. This is
+    /// logged as an error, and `message` says what to add.
+    #[must_use]
+    pub const fn setup(message: &'static str) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, message, cause: Cause::Setup }
+    }
+
+    /// Answers with `status` instead of 400, where the policy rejects such requests.
+    #[must_use]
+    pub const fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The status of the answer, where the policy rejects such requests.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What to tell the client, or, of an error of set-up, the service's log.
+    #[must_use]
+    pub const fn message(&self) -> &'static str {
+        self.message
+    }
+
+    /// Whether the request just did not carry a key.
+    #[must_use]
+    pub const fn is_missing(&self) -> bool {
+        matches!(self.cause, Cause::Missing)
+    }
+
+    /// Whether the service is set up so that no request can have a key.
+    #[must_use]
+    pub const fn is_setup(&self) -> bool {
+        matches!(self.cause, Cause::Setup)
+    }
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message)
+    }
+}
+
+impl std::error::Error for KeyError {}

@@ -1,0 +1,29 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod algorithm;
+mod decision;
+mod http;
+pub mod key;
+mod limiter;
+mod policy;
+mod quota;
+mod resilience;
+pub mod store;
+mod telemetry;
+mod time;
+
+#[cfg(feature = "redis")]
+pub use self::store::redis::{RedisStore, RedisStoreBuilder};
+pub use self::{
+    decision::{Decision, Outcome, Source, Standing, Verdict},
+    http::{
+        HeaderFormat, RateLimit, RateLimitLayer, ResetFormat, ResponseBody, ResponseFuture, respond,
+    },
+    key::{ApiKey, ClientIp, Global, Header, Key, KeyError, KeyExtractor, PeerIp, RequestHead},
+    limiter::{Deciding, Limiter, Rejection, Ruling},
+    policy::{Limit, OnFailure, OnMissingKey, Policy, PolicyBuilder, PolicyError},
+    quota::{Quota, QuotaError},
+    store::{MemoryStore, Store, StoreError, StoreErrorKind},
+    time::{Clock, ManualClock, MonotonicClock, Timestamp},
+};

@@ -1,0 +1,203 @@
+//! From keys and a policy, through a store, to a decision.
+
+mod charge;
+mod deciding;
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use self::charge::Charge;
+pub use self::deciding::{Deciding, Rejection, Ruling};
+use crate::{
+    decision::{Decision, Outcome},
+    key::{Key, KeyError, RequestHead},
+    policy::{Limit, OnFailure, OnMissingKey, Policy},
+    resilience::Health,
+    store::{Answer, MemoryStore, Store, StoreError, StoreErrorKind},
+    telemetry,
+};
+
+/// Decides by a store. One serves all layers of a service; clones are cheap and share everything.
+///
+/// It needs no HTTP:
+///
+/// ```
+/// use tollgate::{Limit, Limiter, MemoryStore, Quota};
+///
+/// # async fn run() -> Result<(), tollgate::StoreError> {
+/// let limiter = Limiter::new(MemoryStore::new());
+/// let mails = Limit::new("mails", Quota::per_hour(50));
+/// if limiter.check(&mails, "user:42").await?.is_allowed() {
+///     // send it
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Limiter(Arc<Inner>);
+
+struct Inner {
+    store: Box<dyn Store>,
+    fallback: MemoryStore,
+    health: Health,
+    setup_logged: AtomicBool,
+}
+
+impl Limiter {
+    /// A limiter that asks `store`.
+    #[must_use]
+    pub fn new(store: impl Store) -> Self {
+        Self::with_fallback(store, MemoryStore::new())
+    }
+
+    /// A limiter that asks `store`, and keeps in `fallback` what policies with
+    /// [`OnFailure::Local`] count while the store does not answer.
+    #[must_use]
+    pub fn with_fallback(store: impl Store, fallback: MemoryStore) -> Self {
+        Self(Arc::new(Inner {
+            store: Box::new(store),
+            fallback,
+            health: Health::new(),
+            setup_logged: AtomicBool::new(false),
+        }))
+    }
+
+    /// Charges `key` to `limit`, and says whether that was possible.
+    ///
+    /// # Errors
+    ///
+    /// If the store does not answer, or the limit has no valid name. No policy decides what to do
+    /// then, so the caller does.
+    pub async fn check(&self, limit: &Limit, key: impl Into<Key>) -> Result<Decision, StoreError> {
+        self.check_all([(limit, key.into())]).await
+    }
+
+    /// Charges each key to its limit, all of them or none; 1 to 8 pairs, no pair twice.
+    ///
+    /// # Errors
+    ///
+    /// If the store does not answer, or the pairs are not as they must be.
+    pub async fn check_all<'a>(
+        &self,
+        pairs: impl IntoIterator<Item = (&'a Limit, Key)>,
+    ) -> Result<Decision, StoreError> {
+        let mut charge = Charge::of_limits(pairs)?;
+        let timer = telemetry::Timer::start();
+        let answer = charge.acquire(&*self.0.store).await;
+        timer.stop();
+        match charge.verify(answer) {
+            Ok(answer) => {
+                self.0.health.answered();
+                Ok(decided(charge.decision(answer)))
+            }
+            Err(error) => {
+                self.0.health.failed(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Decides about a request by `policy`. What a [`RateLimitLayer`](crate::RateLimitLayer) does,
+    /// for those who write a middleware of their own: put an admitting decision into the request's
+    /// extensions, and limiters further in will not charge the same state twice.
+    pub fn decide(&self, policy: &Policy, head: RequestHead<'_>) -> Deciding {
+        let charged = head.extension::<Decision>().map(Decision::charged).unwrap_or_default();
+        let mut charge = Charge::of_policy(policy, charged);
+        for (at, entry) in policy.entries().iter().enumerate() {
+            match entry.key.extract(head) {
+                Ok(key) => charge.push(at, key),
+                Err(error) => match self.0.missing(policy, &error) {
+                    Missing::Skip => {}
+                    Missing::Anonymous => charge.push(at, Key::new("anonymous", "")),
+                    Missing::Reject(error) => {
+                        telemetry::no_key(policy.shared_name(), &error);
+                        return Deciding::ready(Ruling::Reject(Rejection::NoKey(error)));
+                    }
+                },
+            }
+        }
+        if charge.is_empty() {
+            return Deciding::ready(Ruling::Admit(decided(charge.unchecked(Outcome::Skipped))));
+        }
+        let timer = telemetry::Timer::start();
+        match charge.acquire(&*self.0.store).try_now() {
+            Ok(answer) => Deciding::ready(self.0.rule(policy, charge, answer)),
+            Err(reply) => Deciding::waiting(self.clone(), policy.clone(), charge, reply, timer),
+        }
+    }
+
+    /// Finishes what is pending with the store, before the process ends.
+    pub fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.0.store.shutdown()
+    }
+}
+
+enum Missing {
+    Skip,
+    Anonymous,
+    Reject(KeyError),
+}
+
+impl Inner {
+    fn missing(&self, policy: &Policy, error: &KeyError) -> Missing {
+        if error.is_setup() && !self.setup_logged.swap(true, Ordering::Relaxed) {
+            telemetry::no_key_possible(policy.name(), error);
+        }
+        match policy.on_missing_key() {
+            OnMissingKey::Anonymous => Missing::Anonymous,
+            // What is malformed is not absent: nobody gets around a limit by garbling a key.
+            OnMissingKey::Skip if error.is_missing() => Missing::Skip,
+            OnMissingKey::RejectWith(status) => Missing::Reject(error.clone().with_status(status)),
+            OnMissingKey::Reject | OnMissingKey::Skip => Missing::Reject(error.clone()),
+        }
+    }
+
+    fn rule(&self, policy: &Policy, charge: Charge, answer: Result<Answer, StoreError>) -> Ruling {
+        match charge.verify(answer) {
+            Ok(answer) => {
+                self.health.answered();
+                Ruling::of(decided(charge.decision(answer)))
+            }
+            Err(error) => {
+                self.health.failed(&error);
+                self.failed(policy, charge, error.kind())
+            }
+        }
+    }
+
+    /// What the policy wants for a request that the store did not decide.
+    fn failed(&self, policy: &Policy, charge: Charge, kind: StoreErrorKind) -> Ruling {
+        match policy.on_failure() {
+            OnFailure::Allow => Ruling::Admit(decided(charge.unchecked(Outcome::FailedOpen))),
+            OnFailure::Local { .. } => {
+                let mut charge = charge.into_local();
+                match charge.acquire(&self.fallback).try_now() {
+                    Ok(Ok(answer)) => Ruling::of(decided(charge.decision(answer))),
+                    _ => closed(policy, kind),
+                }
+            }
+            OnFailure::Deny => closed(policy, kind),
+        }
+    }
+}
+
+fn closed(policy: &Policy, kind: StoreErrorKind) -> Ruling {
+    telemetry::failed_closed(policy.shared_name());
+    Ruling::Reject(Rejection::StoreFailed(kind))
+}
+
+fn decided(decision: Decision) -> Decision {
+    telemetry::decided(&decision);
+    decision
+}
+
+impl fmt::Debug for Limiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limiter").field("store", &self.0.store).finish()
+    }
+}

@@ -1,0 +1,255 @@
+//! Limits that are checked together, and what to do when that is not possible.
+
+mod limit;
+
+use std::{fmt, sync::Arc};
+
+use http::StatusCode;
+
+pub use self::limit::Limit;
+use self::limit::check_name;
+use crate::key::KeyExtractor;
+
+/// The most limits of one policy.
+const MAX_LIMITS: usize = 8;
+
+/// Limits with their keys, charged together in one round trip or not at all, and what to do when the
+/// store fails or a request has no key. Clones are cheap.
+///
+/// ```
+/// use tollgate::{ApiKey, KeyExtractor, Limit, OnFailure, PeerIp, Policy, Quota};
+///
+/// let api = Policy::new("api")
+///     .limit(ApiKey::header("x-api-key").or(PeerIp), Limit::new("burst", Quota::per_second(20)))
+///     .limit(ApiKey::header("x-api-key").or(PeerIp), Limit::new("daily", Quota::per_day(10_000)))
+///     .on_failure(OnFailure::Local { share: 0.25 })
+///     .build()?;
+/// assert_eq!(api.name(), "api");
+/// # Ok::<(), tollgate::PolicyError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Policy(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    name: Arc<str>,
+    limits: Box<[Entry]>,
+    on_failure: OnFailure,
+    on_missing_key: OnMissingKey,
+}
+
+/// A limit, with whom it counts.
+pub(crate) struct Entry {
+    pub(crate) key: Box<dyn KeyExtractor>,
+    pub(crate) limit: Limit,
+    /// What this instance enforces on its own, while the store does not answer.
+    pub(crate) local: Option<Limit>,
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("limit", &self.limit).field("local", &self.local).finish()
+    }
+}
+
+impl Policy {
+    /// Begins a policy of this name, 1 to 64 ASCII letters, digits, `-`, `_` or `.`.
+    #[expect(clippy::new_ret_no_self, reason = "a policy that exists is valid; this begins one")]
+    pub fn new(name: impl Into<Arc<str>>) -> PolicyBuilder {
+        PolicyBuilder {
+            name: name.into(),
+            limits: Vec::new(),
+            on_failure: OnFailure::Allow,
+            on_missing_key: OnMissingKey::Reject,
+        }
+    }
+
+    /// The policy of a layer that was given none: one limit, named after its quota.
+    pub(crate) fn unnamed(key: impl KeyExtractor, limit: Limit) -> Self {
+        Self(Arc::new(Inner {
+            name: "-".into(),
+            limits: Box::new([Entry { key: Box::new(key), limit, local: None }]),
+            on_failure: OnFailure::Allow,
+            on_missing_key: OnMissingKey::Reject,
+        }))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The limits, in order.
+    pub fn limits(&self) -> impl ExactSizeIterator<Item = &Limit> {
+        self.0.limits.iter().map(|entry| &entry.limit)
+    }
+
+    /// What happens to requests while the store does not answer.
+    #[must_use]
+    pub fn on_failure(&self) -> OnFailure {
+        self.0.on_failure
+    }
+
+    /// What happens to requests without a key.
+    #[must_use]
+    pub fn on_missing_key(&self) -> OnMissingKey {
+        self.0.on_missing_key
+    }
+
+    pub(crate) fn shared_name(&self) -> &Arc<str> {
+        &self.0.name
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.0.limits
+    }
+}
+
+/// What happens to requests while the store does not answer.
+///
+/// Each start and end of such a time is logged once. A store that is misconfigured (a wrong
+/// password, a missing right, a key of another type) is logged as an error, whatever is set here.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum OnFailure {
+    /// They pass, without headers. The default: a limiter should not take its service down.
+    #[default]
+    Allow,
+    /// They are answered 503, with a short `Retry-After`.
+    Deny,
+    /// This instance alone limits them, in its own memory, to `share` of each quota: a share of the
+    /// rate, and of the burst, but at least one unit at once. With `N` instances, a share of `1/N`
+    /// keeps the rate; together they admit at most `N × max(share × burst, 1)` at once.
+    Local {
+        /// More than 0, at most 1.
+        share: f64,
+    },
+}
+
+/// What happens to requests from which no key can be drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnMissingKey {
+    /// They are rejected with the status of the extractor: 401 where a credential is missing, else
+    /// 400. The default.
+    #[default]
+    Reject,
+    /// They are rejected with this status, a client error (4xx).
+    RejectWith(StatusCode),
+    /// The limit whose key is missing does not apply to them.
+    Skip,
+    /// All of them share one bucket.
+    Anonymous,
+}
+
+/// Builds a [`Policy`].
+#[derive(Debug)]
+#[must_use]
+pub struct PolicyBuilder {
+    name: Arc<str>,
+    limits: Vec<Entry>,
+    on_failure: OnFailure,
+    on_missing_key: OnMissingKey,
+}
+
+impl PolicyBuilder {
+    /// Adds a limit, and whom it counts. A policy has 1 to 8 limits of different names.
+    pub fn limit(mut self, key: impl KeyExtractor, limit: Limit) -> Self {
+        self.limits.push(Entry { key: Box::new(key), limit, local: None });
+        self
+    }
+
+    /// What happens to requests while the store does not answer. Default: they pass.
+    pub const fn on_failure(mut self, on_failure: OnFailure) -> Self {
+        self.on_failure = on_failure;
+        self
+    }
+
+    /// What happens to requests without a key. Default: they are rejected.
+    pub const fn on_missing_key(mut self, on_missing_key: OnMissingKey) -> Self {
+        self.on_missing_key = on_missing_key;
+        self
+    }
+
+    /// The policy.
+    ///
+    /// # Errors
+    ///
+    /// If a name, the number of limits, a share or a status is out of its bounds, or if two limits
+    /// have one name. The message names the value and the bound.
+    pub fn build(mut self) -> Result<Policy, PolicyError> {
+        let name = &self.name;
+        check_name("policy", name)?;
+        if self.limits.is_empty() || self.limits.len() > MAX_LIMITS {
+            let count = self.limits.len();
+            return Err(PolicyError::new(format!(
+                "the policy `{name}` has {count} limits: it must have 1 to {MAX_LIMITS}"
+            )));
+        }
+        if let OnMissingKey::RejectWith(status) = self.on_missing_key
+            && !status.is_client_error()
+        {
+            return Err(PolicyError::new(format!(
+                "the policy `{name}` rejects requests without a key with {status}: it must be a \
+                 client error, 400 to 499"
+            )));
+        }
+        for at in 0..self.limits.len() {
+            let limit = self.limits[at].limit.clone();
+            limit.check()?;
+            if self.limits[..at].iter().any(|other| other.limit.name() == limit.name()) {
+                return Err(PolicyError::new(format!(
+                    "the policy `{name}` has two limits named `{}`: they would share their buckets",
+                    limit.name()
+                )));
+            }
+            self.limits[at].local = self.local(&limit)?;
+            self.limits[at].limit = limit.within(name);
+        }
+        Ok(Policy(Arc::new(Inner {
+            name: self.name,
+            limits: self.limits.into(),
+            on_failure: self.on_failure,
+            on_missing_key: self.on_missing_key,
+        })))
+    }
+
+    fn local(&self, limit: &Limit) -> Result<Option<Limit>, PolicyError> {
+        let OnFailure::Local { share } = self.on_failure else { return Ok(None) };
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(PolicyError::new(format!(
+                "the policy `{}` has a local share of {share}: it must be more than 0 and at most 1",
+                self.name
+            )));
+        }
+        let quota = limit.quota().share(share).map_err(|cause| {
+            PolicyError::new(format!(
+                "the policy `{}`, limit `{}`, with a local share of {share}: {cause}",
+                self.name,
+                limit.name()
+            ))
+        })?;
+        Ok(Some(limit.with_quota(&self.name, quota)))
+    }
+}
+
+/// A policy that cannot be; the message names the value and the bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyError {
+    message: String,
+}
+
+impl PolicyError {
+    pub(crate) const fn new(message: String) -> Self {
+        Self { message }
+    }
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for PolicyError {}

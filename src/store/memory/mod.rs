@@ -1,0 +1,201 @@
+//! States kept in this process.
+
+mod shard;
+
+use std::{
+    hash::BuildHasher,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use foldhash::quality::RandomState;
+use smallvec::SmallVec;
+
+use self::shard::Shard;
+use super::{Answer, Hit, MAX_HITS, Reply, Store, StoreError, check};
+use crate::{
+    decision::Source,
+    time::{Clock, MonotonicClock},
+};
+
+const DEFAULT_CAPACITY: usize = 1_000_000;
+const MAX_SHARDS: usize = 64;
+/// Fewer entries than this are not worth a lock of their own, and would fill unevenly.
+const MIN_SHARD: usize = 512;
+
+/// Keeps the states of limits in the memory of this process, for a single instance, for tests, and
+/// for when no shared store answers. Clones share the states.
+///
+/// It never holds more than its capacity of entries, whatever keys come, and needs no timer to
+/// clean up: each new key removes entries that are full again. Where all are in use, those that owe
+/// the least are forgotten first, so that a flood of new keys does not free one that is deep in
+/// debt.
+///
+/// ```
+/// use tollgate::MemoryStore;
+///
+/// let store = MemoryStore::builder().capacity(100_000).build();
+/// assert!(store.is_empty());
+/// ```
+#[derive(Clone, Debug)]
+pub struct MemoryStore(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shards: Box<[Mutex<Shard>]>,
+    hasher: RandomState,
+    clock: Arc<dyn Clock>,
+}
+
+impl MemoryStore {
+    /// A store of up to a million entries, some 130 bytes each with short keys.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// A store with a capacity or a clock of your own.
+    pub fn builder() -> MemoryStoreBuilder {
+        MemoryStoreBuilder { capacity: DEFAULT_CAPACITY, clock: None }
+    }
+
+    /// Entries that are held now, those included that are full again but not yet cleaned up.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.shards.iter().map(|shard| lock(shard).len()).sum()
+    }
+
+    /// Whether no entry is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Store for MemoryStore {
+    fn acquire(&self, hits: &[Hit<'_>]) -> Reply {
+        Reply::now(self.0.acquire(hits))
+    }
+
+    fn identity(&self) -> Option<usize> {
+        Some(Arc::as_ptr(&self.0).addr())
+    }
+}
+
+impl Inner {
+    fn acquire(&self, hits: &[Hit<'_>]) -> Result<Answer, StoreError> {
+        check(hits)?;
+        let hashes: SmallVec<[u64; MAX_HITS]> =
+            hits.iter().map(|hit| self.hasher.hash_one(hit.key)).collect();
+        let mut locked = self.lock(&hashes);
+        // Read under the lock, so that nobody decides about a state from after its own time.
+        let now = self.clock.now();
+        let mut admitted = true;
+        let mut backlogs: SmallVec<[_; MAX_HITS]> = SmallVec::new();
+        for (hit, hash) in hits.iter().zip(&hashes) {
+            let shard = self.shard(&mut locked, *hash);
+            let (backlog, ahead) = hit.bucket.backlog(shard.get(*hash, hit.key), now);
+            if ahead {
+                shard.put(*hash, hit.key, hit.bucket.state(backlog, 0, now), now);
+            }
+            admitted &= hit.bucket.fits(backlog, hit.cost);
+            backlogs.push(backlog);
+        }
+        let mut standings = SmallVec::new();
+        for ((hit, hash), backlog) in hits.iter().zip(&hashes).zip(backlogs) {
+            if admitted && hit.cost > 0 {
+                let state = hit.bucket.state(backlog, hit.cost, now);
+                self.shard(&mut locked, *hash).put(*hash, hit.key, state, now);
+            }
+            standings.push(hit.bucket.standing(backlog, hit.cost, admitted));
+        }
+        Ok(Answer { now, source: Source::Memory, standings })
+    }
+
+    /// Locks the shards of all hits in one order, so that two requests never wait for each other.
+    fn lock(&self, hashes: &[u64]) -> Locked<'_> {
+        let mut wanted: SmallVec<[usize; MAX_HITS]> =
+            hashes.iter().map(|hash| self.place(*hash)).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        wanted.into_iter().map(|at| (at, lock(&self.shards[at]))).collect()
+    }
+
+    fn shard<'a>(&self, locked: &'a mut Locked<'_>, hash: u64) -> &'a mut Shard {
+        let place = self.place(hash);
+        let at = locked.iter().position(|(at, _)| *at == place).unwrap_or_default();
+        &mut locked[at].1
+    }
+
+    /// The shard of a hash: by bits that the tables inside do not use.
+    const fn place(&self, hash: u64) -> usize {
+        (hash >> 32) as usize & (self.shards.len() - 1)
+    }
+}
+
+type Locked<'a> = SmallVec<[(usize, MutexGuard<'a, Shard>); 2]>;
+
+/// Nothing panics while a shard is locked, and a shard is whole after every step; so a poisoned
+/// lock, should there be one, is as good as any.
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Builds a [`MemoryStore`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct MemoryStoreBuilder {
+    capacity: usize,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl MemoryStoreBuilder {
+    /// Holds at most this many entries. Default: one million.
+    ///
+    /// # Panics
+    ///
+    /// If `entries` is 0 or above 2^32.
+    pub fn capacity(mut self, entries: usize) -> Self {
+        assert!(
+            entries >= 1,
+            "a store of 0 entries limits nothing: the capacity must be at least 1"
+        );
+        assert!(
+            u32::try_from(entries).is_ok(),
+            "a capacity of {entries} entries: it must be below {}",
+            u64::from(u32::MAX) + 1
+        );
+        self.capacity = entries;
+        self
+    }
+
+    /// Takes the time from `clock`, such as a [`ManualClock`](crate::ManualClock) in tests.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn build(self) -> MemoryStore {
+        let shards = largest_power_of_two(self.capacity / MIN_SHARD).clamp(1, MAX_SHARDS);
+        let shard = || Mutex::new(Shard::new(self.capacity / shards));
+        MemoryStore(Arc::new(Inner {
+            shards: std::iter::repeat_with(shard).take(shards).collect(),
+            hasher: RandomState::default(),
+            clock: self.clock.unwrap_or_else(|| Arc::new(MonotonicClock::new())),
+        }))
+    }
+}
+
+const fn largest_power_of_two(up_to: usize) -> usize {
+    match up_to.checked_ilog2() {
+        Some(log) => 1 << log,
+        None => 0,
+    }
+}

@@ -1,0 +1,113 @@
+use hashbrown::HashTable;
+
+use crate::{algorithm::FullAt, time::Timestamp};
+
+/// Entries that a new key looks at, to remove those that are full again: more than one, so that
+/// cleaning outruns growing.
+const SWEEP: usize = 2;
+
+/// A bounded table of states.
+#[derive(Debug)]
+pub(super) struct Shard {
+    capacity: usize,
+    entries: Vec<Entry>,
+    /// Positions in `entries`.
+    index: HashTable<u32>,
+    /// Where cleaning goes on.
+    cursor: usize,
+}
+
+struct Entry {
+    hash: u64,
+    key: Box<[u8]>,
+    full_at: FullAt,
+}
+
+/// Keys may name people.
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.full_at.fmt(f)
+    }
+}
+
+impl Shard {
+    /// A table of at most `capacity` entries, below 2^32.
+    pub(super) const fn new(capacity: usize) -> Self {
+        Self { capacity, entries: Vec::new(), index: HashTable::new(), cursor: 0 }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn get(&self, hash: u64, key: &[u8]) -> Option<FullAt> {
+        let at = self.index.find(hash, |at| *self.entries[*at as usize].key == *key)?;
+        Some(self.entries[*at as usize].full_at)
+    }
+
+    pub(super) fn put(&mut self, hash: u64, key: &[u8], full_at: FullAt, now: Timestamp) {
+        if let Some(at) = self.index.find(hash, |at| *self.entries[*at as usize].key == *key) {
+            self.entries[*at as usize].full_at = full_at;
+            return;
+        }
+        for _ in 0..SWEEP {
+            self.sweep(now);
+        }
+        if self.entries.len() >= self.capacity {
+            self.evict(now);
+        }
+        let Ok(at) = u32::try_from(self.entries.len()) else { return };
+        self.entries.push(Entry { hash, key: key.into(), full_at });
+        self.index.insert_unique(hash, at, |at| self.entries[*at as usize].hash);
+    }
+
+    /// Looks at the next entry, and removes it if it is full again.
+    fn sweep(&mut self, now: Timestamp) {
+        if self.cursor >= self.entries.len() {
+            self.cursor = 0;
+        }
+        match self.entries.get(self.cursor) {
+            Some(entry) if entry.full_at.is_fresh(now) => self.remove(self.cursor),
+            _ => self.cursor += 1,
+        }
+    }
+
+    fn remove(&mut self, at: usize) {
+        let (removed, last) = (self.entries[at].hash, self.entries.len() - 1);
+        if let Ok(found) = self.index.find_entry(removed, |place| *place as usize == at) {
+            found.remove();
+        }
+        if at < last {
+            let moved =
+                self.index.find_mut(self.entries[last].hash, |place| *place as usize == last);
+            if let (Some(place), Ok(at)) = (moved, u32::try_from(at)) {
+                *place = at;
+            }
+        }
+        self.entries.swap_remove(at);
+    }
+
+    /// Makes room for several entries at once: all that are full again go, and if they are few, then
+    /// those that owe the least.
+    fn evict(&mut self, now: Timestamp) {
+        self.entries.retain(|entry| !entry.full_at.is_fresh(now));
+        let room = (self.capacity / 16).max(1);
+        let surplus = (self.entries.len() + room).saturating_sub(self.capacity);
+        if surplus > 0 {
+            let mut owed: Vec<FullAt> = self.entries.iter().map(|entry| entry.full_at).collect();
+            let (_, limit, _) = owed.select_nth_unstable(surplus - 1);
+            let limit = *limit;
+            let below = self.entries.iter().filter(|entry| entry.full_at < limit).count();
+            let mut ties = surplus - below;
+            self.entries.retain(|entry| {
+                let goes = entry.full_at < limit || (entry.full_at == limit && ties > 0);
+                ties -= usize::from(goes && entry.full_at == limit);
+                !goes
+            });
+        }
+        self.index.clear();
+        for (at, entry) in (0..).zip(&self.entries) {
+            self.index.insert_unique(entry.hash, at, |at: &u32| self.entries[*at as usize].hash);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Where the states of limits are kept.
+
+mod error;
+mod memory;
+#[cfg(feature = "redis")]
+pub mod redis;
+mod reply;
+
+use std::{fmt, pin::Pin, sync::Arc};
+
+use smallvec::SmallVec;
+
+pub use self::{
+    error::{StoreError, StoreErrorKind},
+    memory::{MemoryStore, MemoryStoreBuilder},
+    reply::Reply,
+};
+use crate::{
+    algorithm::TokenBucket,
+    decision::{Source, Standing},
+    time::Timestamp,
+};
+
+/// The most limits that one request may be charged to.
+pub const MAX_HITS: usize = 8;
+
+/// One limit of one request, as a store sees it.
+#[derive(Clone, Copy)]
+pub struct Hit<'a> {
+    /// The name of the state, unique among the limits of one request.
+    pub key: &'a [u8],
+    /// The arithmetic, with its numbers.
+    pub bucket: TokenBucket,
+    /// Units to take; 0 only looks.
+    pub cost: u64,
+}
+
+/// Keys may name people, so they are not shown.
+impl fmt::Debug for Hit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hit").field("bucket", &self.bucket).field("cost", &self.cost).finish()
+    }
+}
+
+/// What a store answers for one request.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The time of the decision, by the store's clock.
+    pub now: Timestamp,
+    /// Who decided.
+    pub source: Source,
+    /// Where each hit stands, in the order of the hits. The request was admitted, and all hits
+    /// charged, if and only if all of them fit.
+    pub standings: SmallVec<[Standing; 2]>,
+}
+
+/// Keeps the states of limits, and decides about them atomically.
+///
+/// Implementations share the arithmetic of [`TokenBucket`], so that all give the same answers.
+pub trait Store: fmt::Debug + Send + Sync + 'static {
+    /// Charges all `hits` of one request, or none of them.
+    ///
+    /// The hits are read before this returns; the reply does not borrow them. They number 1 to
+    /// [`MAX_HITS`] and have different keys, else the reply is an error of kind
+    /// [`Misconfigured`](StoreErrorKind::Misconfigured).
+    ///
+    /// A reply that is dropped may have charged or not.
+    fn acquire(&self, hits: &[Hit<'_>]) -> Reply;
+
+    /// What tells this store from others; clones that share states share it. Two layers that charge
+    /// one request to the same state of the same store charge it once.
+    fn identity(&self) -> Option<usize> {
+        None
+    }
+
+    /// Finishes what is pending, before the process ends.
+    fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn acquire(&self, hits: &[Hit<'_>]) -> Reply {
+        (**self).acquire(hits)
+    }
+
+    fn identity(&self) -> Option<usize> {
+        (**self).identity()
+    }
+
+    fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        (**self).shutdown()
+    }
+}
+
+/// Checks what every store asks of the hits of a request.
+fn check(hits: &[Hit<'_>]) -> Result<(), StoreError> {
+    if hits.is_empty() || hits.len() > MAX_HITS {
+        return Err(StoreError::new(
+            StoreErrorKind::Misconfigured,
+            format!("a request has {} limits, and must have 1 to {MAX_HITS}", hits.len()),
+        ));
+    }
+    for (at, hit) in hits.iter().enumerate().skip(1) {
+        if hits[..at].iter().any(|other| other.key == hit.key) {
+            return Err(StoreError::new(
+                StoreErrorKind::Misconfigured,
+                "two limits of one request share a key, which would charge it twice",
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use deadpool_redis::{
+    Manager, Pool, Runtime,
+    redis::{AsyncConnectionConfig, ConnectionInfo, IntoConnectionInfo as _, io::tcp::TcpSettings},
+};
+
+use super::{Inner, RedisStore, error, slots::Slots};
+use crate::store::{StoreError, StoreErrorKind};
+
+/// Begins with the version of the form in which states are kept.
+const DEFAULT_PREFIX: &str = "tg1";
+const DEFAULT_CONNECTIONS: usize = 3;
+const DEFAULT_DEADLINE: Duration = Duration::from_millis(100);
+const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+const MAX_CONNECTIONS: usize = 64;
+const MAX_DEADLINE: Duration = Duration::from_secs(60);
+const MAX_PREFIX: usize = 64;
+/// A peer that acknowledges nothing for so long is gone, whatever the kernel hopes.
+const USER_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Where connections come from.
+#[derive(Clone)]
+pub(super) enum Target {
+    Url(Box<str>),
+    Pool(Pool),
+}
+
+/// Builds a [`RedisStore`].
+#[derive(Clone)]
+#[must_use]
+pub struct RedisStoreBuilder {
+    target: Target,
+    connections: usize,
+    deadline: Duration,
+    connect_timeout: Duration,
+    prefix: Box<str>,
+}
+
+impl RedisStoreBuilder {
+    pub(super) fn new(target: Target) -> Self {
+        Self {
+            target,
+            connections: DEFAULT_CONNECTIONS,
+            deadline: DEFAULT_DEADLINE,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            prefix: DEFAULT_PREFIX.into(),
+        }
+    }
+
+    /// Connections that all callers share, 1 to 64. Default: 3. More do not help much: each carries
+    /// any number of requests at a time.
+    pub const fn connections(mut self, connections: usize) -> Self {
+        self.connections = connections;
+        self
+    }
+
+    /// How long a request may take altogether, waiting and connecting included; more than 0, at most
+    /// 60 s. Default: 100 ms. A request that was sent may have been charged all the same.
+    pub const fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// How long an attempt to connect may take, in the background or at the start; more than 0, at
+    /// most 60 s. Default: 1 s.
+    pub const fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// What the names of all keys begin with, 1 to 64 printable ASCII characters without braces.
+    /// Default: `tg1`. Instances share limits if they share the prefix.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into().into();
+        self
+    }
+
+    /// Connects now.
+    ///
+    /// # Errors
+    ///
+    /// If a setting is out of its bounds, or the server cannot be reached or used.
+    pub async fn connect(self) -> Result<RedisStore, StoreError> {
+        let store = self.connect_lazy()?;
+        store.0.slots.connect().await?;
+        Ok(store)
+    }
+
+    /// Connects with the first request. While the server cannot be reached, requests fail and the
+    /// failure policy decides.
+    ///
+    /// # Errors
+    ///
+    /// If a setting is out of its bounds.
+    pub fn connect_lazy(self) -> Result<RedisStore, StoreError> {
+        self.check()?;
+        let pool = match &self.target {
+            Target::Url(url) => self.pool(url)?,
+            Target::Pool(pool) => pool.clone(),
+        };
+        Ok(self.open(pool))
+    }
+
+    pub(super) fn open(self, pool: Pool) -> RedisStore {
+        RedisStore(Arc::new(Inner {
+            slots: Slots::new(pool, self.connections, self.connect_timeout),
+            deadline: self.deadline,
+            prefix: self.prefix,
+        }))
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        if !(1..=MAX_CONNECTIONS).contains(&self.connections) {
+            let connections = self.connections;
+            return Err(misconfigured(format!(
+                "{connections} connections: there must be 1 to {MAX_CONNECTIONS}"
+            )));
+        }
+        for (name, span) in [("deadline", self.deadline), ("connect timeout", self.connect_timeout)]
+        {
+            if span.is_zero() || span > MAX_DEADLINE {
+                return Err(misconfigured(format!(
+                    "a {name} of {span:?}: it must be more than 0 and at most {MAX_DEADLINE:?}"
+                )));
+            }
+        }
+        let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'{' | b'}');
+        if !(1..=MAX_PREFIX).contains(&self.prefix.len()) || !self.prefix.bytes().all(plain) {
+            let prefix = &self.prefix;
+            return Err(misconfigured(format!(
+                "the prefix {prefix:?}: it must be 1 to {MAX_PREFIX} printable ASCII characters, \
+                 without braces, which would choose the cluster's slot"
+            )));
+        }
+        Ok(())
+    }
+
+    fn pool(&self, url: &str) -> Result<Pool, StoreError> {
+        let info = connection_info(url)?;
+        // The deadline bounds answers, so the client need not run a timer of its own.
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.connect_timeout))
+            .set_response_timeout(None);
+        let manager = Manager::new_with_config(info, config).map_err(error::classify)?;
+        Pool::builder(manager)
+            .max_size(self.connections)
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|cause| misconfigured(format!("the pool: {cause}")))
+    }
+}
+
+/// The error never holds the URL, which may hold a password.
+fn connection_info(url: &str) -> Result<ConnectionInfo, StoreError> {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    let info = url.into_connection_info().map_err(|cause| {
+        let hint = match scheme {
+            "" => "it must begin with `redis://`".to_owned(),
+            scheme => format!("its scheme is `{scheme}`; `redis://` is expected"),
+        };
+        misconfigured(format!("the URL of the Redis server: {cause}: {hint}"))
+    })?;
+    let tcp = TcpSettings::default().set_nodelay(true);
+    #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+    let tcp = tcp.set_user_timeout(USER_TIMEOUT);
+    Ok(info.set_tcp_settings(tcp))
+}
+
+fn misconfigured(message: String) -> StoreError {
+    StoreError::new(StoreErrorKind::Misconfigured, message)
+}
+
+/// A URL may hold a password.
+impl fmt::Debug for RedisStoreBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStoreBuilder")
+            .field("connections", &self.connections)
+            .field("deadline", &self.deadline)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}

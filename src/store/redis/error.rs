@@ -1,0 +1,107 @@
+//! What the server's and the client's errors mean for a limit.
+
+use deadpool_redis::{
+    PoolError,
+    redis::{ErrorKind, RedisError, ServerErrorKind},
+};
+
+use crate::store::{StoreError, StoreErrorKind};
+
+/// The server does not know the script, so nothing ran.
+pub(super) fn is_no_script(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
+}
+
+/// Whether a new connection may serve better than the one that had this error: it broke, it leads to
+/// a server that was demoted, or it is not authenticated.
+pub(super) fn breaks_connection(error: &RedisError) -> bool {
+    error.is_unrecoverable_error()
+        || matches!(code(error), Some("READONLY" | "NOAUTH"))
+        || error.to_string().contains("-READONLY ")
+}
+
+pub(super) fn classify(error: RedisError) -> StoreError {
+    let kind = kind(&error);
+    let message = format!("Redis: {error}");
+    StoreError::new(kind, message).with_source(error)
+}
+
+pub(super) fn pool(error: PoolError) -> StoreError {
+    match error {
+        PoolError::Backend(error) => classify(error),
+        PoolError::Timeout(_) => {
+            StoreError::new(StoreErrorKind::Timeout, "the pool gave no connection in time")
+        }
+        other => StoreError::new(StoreErrorKind::Misconfigured, format!("the pool: {other}")),
+    }
+}
+
+/// A key that the script could not use: a text that begins with the server's code.
+pub(super) fn fault(text: &[u8]) -> StoreError {
+    let text = String::from_utf8_lossy(text);
+    let (code, detail) = text.split_once(' ').unwrap_or((&text, ""));
+    let kind = match server(code.trim_start_matches('-'), detail) {
+        StoreErrorKind::Unexpected => StoreErrorKind::Misconfigured,
+        kind => kind,
+    };
+    StoreError::new(kind, format!("Redis: {text}"))
+}
+
+fn kind(error: &RedisError) -> StoreErrorKind {
+    match error.kind() {
+        ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig => {
+            StoreErrorKind::Misconfigured
+        }
+        _ if error.is_timeout() => StoreErrorKind::Timeout,
+        ErrorKind::Io => StoreErrorKind::Unreachable,
+        _ => {
+            let detail = error.detail().unwrap_or_default();
+            code(error).map_or(StoreErrorKind::Unexpected, |code| server(code, detail))
+        }
+    }
+}
+
+fn code(error: &RedisError) -> Option<&str> {
+    match error.kind() {
+        ErrorKind::Server(ServerErrorKind::NoPerm) => Some("NOPERM"),
+        ErrorKind::Server(ServerErrorKind::ReadOnly) => Some("READONLY"),
+        _ => error.code(),
+    }
+}
+
+/// What a server's error code means; some servers put the code of a script's inner error into the
+/// detail of an outer `ERR`.
+fn server(code: &str, detail: &str) -> StoreErrorKind {
+    match code {
+        "LOADING" | "BUSY" | "CLUSTERDOWN" | "TRYAGAIN" | "MASTERDOWN" => StoreErrorKind::Busy,
+        "READONLY" | "NOREPLICAS" | "MISCONF" => StoreErrorKind::ReadOnly,
+        "OOM" => StoreErrorKind::OutOfMemory,
+        "NOAUTH" | "WRONGPASS" | "NOPERM" | "WRONGTYPE" | "CROSSSLOT" => {
+            StoreErrorKind::Misconfigured
+        }
+        _ if detail.contains("max number of clients") => StoreErrorKind::Unreachable,
+        _ if CONFIGURATION.iter().any(|text| detail.contains(text)) => {
+            StoreErrorKind::Misconfigured
+        }
+        _ => inner(detail).unwrap_or(StoreErrorKind::Unexpected),
+    }
+}
+
+/// What servers of different versions say to a user without the right to a command, and to a command
+/// that they do not have.
+const CONFIGURATION: [&str; 5] = [
+    "can't run this command",
+    "no permissions",
+    "NOPERM",
+    "unknown command",
+    "invalid username-password",
+];
+
+fn inner(detail: &str) -> Option<StoreErrorKind> {
+    let (_, after) = detail.split_once(": -")?;
+    let code = after.split(' ').next()?;
+    match server(code, "") {
+        StoreErrorKind::Unexpected => None,
+        kind => Some(kind),
+    }
+}

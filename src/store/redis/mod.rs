@@ -1,0 +1,177 @@
+//! States kept in Redis, or in a server that speaks its protocol and runs its scripts.
+
+mod builder;
+mod error;
+mod script;
+mod slot;
+mod slots;
+mod wire;
+
+use std::{fmt, pin::Pin, sync::Arc, time::Duration};
+
+use deadpool_redis::{Pool, redis::RedisError};
+use tokio::{runtime::Handle, time::timeout};
+
+pub use self::builder::RedisStoreBuilder;
+use self::{builder::Target, slot::Link, slots::Slots, wire::Request};
+use super::{Answer, Hit, Reply, Store, StoreError, StoreErrorKind, check};
+
+/// Keeps the states of limits in Redis, shared by all instances that use the same server and
+/// prefix. Clones share the connections.
+///
+/// One script decides each request atomically, by the server's clock. Requests go out over a few
+/// connections that all callers share; a pool only makes them. One deadline covers waiting,
+/// connecting and the answer, so that a dead or frozen server delays a request by no more than that.
+/// A connection that breaks is replaced in the background.
+///
+/// ```no_run
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use tollgate::RedisStore;
+///
+/// let store = RedisStore::connect("redis://127.0.0.1/").await?;
+///
+/// let tuned = RedisStore::builder("redis://:secret@limits.internal:6379/2")
+///     .connections(4)
+///     .deadline(Duration::from_millis(50))
+///     .prefix("shop1")
+///     .connect_lazy()?;
+/// # Ok(()) }
+/// ```
+///
+/// # The server
+///
+/// Redis from 6.2 or Valkey. An eviction policy such as `allkeys-lru` makes the server forget limits
+/// when its memory is full; give them a server, or at least a policy, that does not. The user needs
+/// the commands `EVALSHA`, `EVAL`, `SCRIPT LOAD`, `TIME`, `GET`, `SET` and `PING` on keys that
+/// begin with the prefix.
+///
+/// A connection uses the Tokio runtime, with its timers, that it was made in.
+#[derive(Clone)]
+pub struct RedisStore(Arc<Inner>);
+
+struct Inner {
+    slots: Slots,
+    deadline: Duration,
+    prefix: Box<str>,
+}
+
+impl RedisStore {
+    /// Connects to the server at `url`, with the defaults of the [builder](Self::builder).
+    ///
+    /// # Errors
+    ///
+    /// If the URL is wrong, or the server cannot be reached or used.
+    pub async fn connect(url: impl AsRef<str>) -> Result<Self, StoreError> {
+        Self::builder(url).connect().await
+    }
+
+    /// A store with settings of your own. URLs have the form
+    /// `redis://[user][:password@]host[:port][/database]`, or `redis+unix:///path`.
+    pub fn builder(url: impl AsRef<str>) -> RedisStoreBuilder {
+        RedisStoreBuilder::new(Target::Url(url.as_ref().into()))
+    }
+
+    /// A store whose connections come from a pool of yours, and are taken out of it for good. It
+    /// connects with the first request.
+    ///
+    /// The pool's settings apply to connecting; Nagle's algorithm should be off in them.
+    #[must_use]
+    pub fn from_pool(pool: Pool) -> Self {
+        RedisStoreBuilder::new(Target::Pool(pool.clone())).open(pool)
+    }
+
+    /// A store with settings of your own, whose connections come from a pool of yours.
+    pub fn pool_builder(pool: Pool) -> RedisStoreBuilder {
+        RedisStoreBuilder::new(Target::Pool(pool))
+    }
+}
+
+impl Store for RedisStore {
+    fn acquire(&self, hits: &[Hit<'_>]) -> Reply {
+        if let Err(error) = check(hits) {
+            return Reply::now(Err(error));
+        }
+        if Handle::try_current().is_err() {
+            return Reply::now(Err(StoreError::new(
+                StoreErrorKind::Misconfigured,
+                "Redis needs a Tokio runtime, and there is none here",
+            )));
+        }
+        let request = Request::new(&self.0.prefix, hits);
+        let inner = Arc::clone(&self.0);
+        Reply::later(async move { inner.acquire(&request).await })
+    }
+
+    fn identity(&self) -> Option<usize> {
+        Some(Arc::as_ptr(&self.0).addr())
+    }
+
+    fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.0.slots.close();
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Inner {
+    async fn acquire(&self, request: &Request) -> Result<Answer, StoreError> {
+        let mut used = None;
+        match timeout(self.deadline, self.ask(request, &mut used)).await {
+            Ok(answer) => answer,
+            Err(_elapsed) => {
+                let error = StoreError::new(
+                    StoreErrorKind::Timeout,
+                    format!("no answer from Redis within {:?}", self.deadline),
+                );
+                if let Some(link) = used {
+                    self.slots.timed_out(&link, &error);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Asks once, and a second time only after an answer that proves that nothing ran.
+    async fn ask(&self, request: &Request, used: &mut Option<Link>) -> Result<Answer, StoreError> {
+        let link = used.insert(self.slots.link().await?);
+        let mut connection = link.connection();
+        let sent = connection.send_packed_command(request.evalsha()).await;
+        let mut value = sent.and_then(|value| value.extract_error());
+        if value.as_ref().is_err_and(error::is_no_script) {
+            let sent = connection.send_packed_command(&request.eval()).await;
+            value = sent.and_then(|value| value.extract_error());
+        }
+        match value {
+            Ok(value) => {
+                self.slots.answered(link);
+                request.answer(&value)
+            }
+            Err(cause) => Err(self.failed(link, cause)),
+        }
+    }
+
+    fn failed(&self, link: &Link, cause: RedisError) -> StoreError {
+        let fatal = error::breaks_connection(&cause);
+        let dropped = cause.is_unrecoverable_error();
+        let error = error::classify(cause);
+        if fatal {
+            self.slots.broken(link, &error, dropped);
+        } else if error.kind() == StoreErrorKind::Timeout {
+            self.slots.timed_out(link, &error);
+        } else {
+            self.slots.answered(link);
+        }
+        error
+    }
+}
+
+/// A URL may hold a password.
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("prefix", &self.0.prefix)
+            .field("deadline", &self.0.deadline)
+            .field("connections", &self.0.slots.len())
+            .finish()
+    }
+}

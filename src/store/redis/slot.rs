@@ -1,0 +1,176 @@
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use deadpool_redis::redis::aio::MultiplexedConnection;
+use tokio::sync::Notify;
+
+use crate::store::{StoreError, StoreErrorKind};
+
+/// Timeouts in a row after which a connection is taken for dead.
+const STRIKES: u32 = 3;
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// The place of one connection: callers clone what is in it, and it is filled anew when it breaks.
+pub(super) struct Slot {
+    state: ArcSwap<State>,
+    changed: Notify,
+    /// Held to change the state, so that one task at most fills the slot.
+    filling: Mutex<bool>,
+    /// Timeouts since the last answer.
+    strikes: AtomicU32,
+    /// Failures since the last answer: they set the pause before the next attempt.
+    failures: AtomicU32,
+}
+
+/// What is in a slot.
+pub(super) enum State {
+    /// Nothing yet, and nobody is connecting.
+    Empty,
+    /// A connection is being made, and it is worth waiting for it.
+    Connecting,
+    Ready(MultiplexedConnection),
+    /// The last attempt failed, or the connection did; attempts go on in the background.
+    Down(StoreError),
+}
+
+/// A connection as one request used it. Clones of a connection cannot be told apart, states can.
+pub(super) struct Link {
+    pub(super) slot: usize,
+    pub(super) state: Arc<State>,
+    connection: MultiplexedConnection,
+}
+
+impl Link {
+    pub(super) fn connection(&self) -> MultiplexedConnection {
+        self.connection.clone()
+    }
+}
+
+impl Slot {
+    pub(super) fn new() -> Self {
+        Self {
+            state: ArcSwap::from_pointee(State::Empty),
+            changed: Notify::new(),
+            filling: Mutex::new(false),
+            strikes: AtomicU32::new(0),
+            failures: AtomicU32::new(0),
+        }
+    }
+
+    /// The connection, if there is one.
+    pub(super) fn ready(&self, slot: usize) -> Option<Link> {
+        let state = self.state.load();
+        let State::Ready(connection) = &**state else { return None };
+        let connection = connection.clone();
+        Some(Link { slot, state: Arc::clone(&state), connection })
+    }
+
+    /// The connection, or the reason why there is none; waits while one is being made.
+    pub(super) async fn wait(&self, slot: usize) -> Result<Link, StoreError> {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if let Some(link) = self.ready(slot) {
+                return Ok(link);
+            }
+            if let State::Down(error) = &**self.state.load() {
+                return Err(error.clone());
+            }
+            changed.await;
+        }
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        matches!(**self.state.load(), State::Down(_))
+    }
+
+    /// An answer came: what went wrong before is over.
+    pub(super) fn answered(&self) {
+        for count in [&self.strikes, &self.failures] {
+            if count.load(Ordering::Relaxed) != 0 {
+                count.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// No answer came in time. Whether the connection is now to be given up.
+    pub(super) fn struck(&self) -> bool {
+        self.strikes.fetch_add(1, Ordering::Relaxed) + 1 >= STRIKES
+    }
+
+    /// Takes the duty to fill an empty slot; false if somebody has it, or it is not empty.
+    pub(super) fn begin(&self) -> bool {
+        self.take_over(|state| matches!(state, State::Empty), State::Connecting)
+    }
+
+    /// Takes the duty to replace the connection that `used` had; false if somebody has it already.
+    /// Callers wait for the next connection if it is `near`, and else fail with `error` meanwhile.
+    pub(super) fn retire(&self, used: &Arc<State>, error: &StoreError, near: bool) -> bool {
+        let near = near && self.failures.load(Ordering::Relaxed) == 0;
+        let next = if near { State::Connecting } else { State::Down(error.clone()) };
+        let taken = self.take_over(|state| std::ptr::eq(state, Arc::as_ptr(used)), next);
+        if taken && !near {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    fn take_over(&self, from: impl Fn(&State) -> bool, to: State) -> bool {
+        let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
+        if *filling || !from(&self.state.load()) {
+            return false;
+        }
+        *filling = true;
+        self.set(to);
+        true
+    }
+
+    /// Ends the duty with a state that lasts.
+    pub(super) fn filled(&self, state: State) {
+        let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
+        *filling = false;
+        self.strikes.store(0, Ordering::Relaxed);
+        self.set(state);
+    }
+
+    /// An attempt failed; the duty goes on.
+    pub(super) fn attempt_failed(&self, error: StoreError) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.set(State::Down(error));
+    }
+
+    /// Empties the slot for good.
+    pub(super) fn close(&self) {
+        let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nobody takes the duty any more.
+        *filling = true;
+        self.set(State::Down(StoreError::new(
+            StoreErrorKind::Unreachable,
+            "the store was shut down",
+        )));
+    }
+
+    fn set(&self, state: State) {
+        self.state.store(Arc::new(state));
+        self.changed.notify_waiters();
+    }
+
+    /// How long to wait before the next attempt: nothing after an answer, then 10 ms, doubled with each
+    /// failure up to half a second, less a random part so that instances do not come in step.
+    pub(super) fn pause(&self) -> Duration {
+        match self.failures.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            failures => {
+                let longest = FIRST_PAUSE.saturating_mul(1 << (failures - 1).min(10));
+                longest.min(LONGEST_PAUSE).mul_f64(0.5 + 0.5 * fastrand::f64())
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use deadpool_redis::{Connection, Pool, redis};
+use tokio::time::{sleep, timeout};
+
+use super::{
+    error, script,
+    slot::{Link, Slot, State},
+};
+use crate::store::{StoreError, StoreErrorKind};
+
+/// A few connections that all callers share, made by a pool and detached from it.
+///
+/// The stock way, a checkout for each request, costs a second round trip and keeps others waiting.
+#[derive(Clone)]
+pub(super) struct Slots(Arc<Shared>);
+
+struct Shared {
+    slots: Box<[Slot]>,
+    next: AtomicUsize,
+    closed: AtomicBool,
+    pool: Pool,
+    connect_timeout: Duration,
+}
+
+impl Slots {
+    pub(super) fn new(pool: Pool, count: usize, connect_timeout: Duration) -> Self {
+        Self(Arc::new(Shared {
+            slots: std::iter::repeat_with(Slot::new).take(count).collect(),
+            next: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            pool,
+            connect_timeout,
+        }))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.slots.len()
+    }
+
+    /// Fills all slots, or fails with the first error.
+    pub(super) async fn connect(&self) -> Result<(), StoreError> {
+        for (at, slot) in self.0.slots.iter().enumerate() {
+            if slot.begin() {
+                let duty = Duty::new(&self.0, at);
+                duty.end(State::Ready(self.0.open().await?));
+            }
+        }
+        Ok(())
+    }
+
+    /// A connection: the next in turn, or any that is ready, or the next that will be.
+    pub(super) async fn link(&self) -> Result<Link, StoreError> {
+        let count = self.len();
+        let first = self.0.next.fetch_add(1, Ordering::Relaxed) % count;
+        let in_turn = || (0..count).map(|step| (first + step) % count);
+        if let Some(link) = in_turn().find_map(|at| self.0.slots[at].ready(at)) {
+            return Ok(link);
+        }
+        for (at, slot) in self.0.slots.iter().enumerate() {
+            if slot.begin() {
+                self.fill(at);
+            }
+        }
+        let at = in_turn().find(|at| !self.0.slots[*at].is_down()).unwrap_or(first);
+        self.0.slots[at].wait(at).await
+    }
+
+    pub(super) fn answered(&self, link: &Link) {
+        self.0.slots[link.slot].answered();
+    }
+
+    pub(super) fn timed_out(&self, link: &Link, error: &StoreError) {
+        if self.0.slots[link.slot].struck() {
+            self.broken(link, error, false);
+        }
+    }
+
+    /// Replaces the connection that `link` used. If it was `dropped`, the next may be a moment away.
+    pub(super) fn broken(&self, link: &Link, error: &StoreError, dropped: bool) {
+        if self.0.slots[link.slot].retire(&link.state, error, dropped) {
+            self.fill(link.slot);
+        }
+    }
+
+    /// No more connections are made, and those that are there go when their requests are answered.
+    pub(super) fn close(&self) {
+        self.0.closed.store(true, Ordering::SeqCst);
+        for slot in &self.0.slots {
+            slot.close();
+        }
+    }
+
+    /// Connects in the background until it succeeds.
+    fn fill(&self, at: usize) {
+        let duty = Duty::new(&self.0, at);
+        tokio::spawn(duty.fulfil());
+    }
+}
+
+impl Shared {
+    async fn open(&self) -> Result<redis::aio::MultiplexedConnection, StoreError> {
+        let open = async {
+            let pooled = self.pool.get().await.map_err(error::pool)?;
+            let mut connection = Connection::take(pooled);
+            let load = redis::cmd("SCRIPT").arg("LOAD").arg(script::SOURCE).take();
+            let loaded = connection.send_packed_command(&load).await;
+            let _sha = loaded.and_then(|value| value.extract_error()).map_err(error::classify)?;
+            Ok(connection)
+        };
+        timeout(self.connect_timeout, open).await.unwrap_or_else(|_elapsed| {
+            Err(StoreError::new(
+                StoreErrorKind::Timeout,
+                format!("no connection to Redis within {:?}", self.connect_timeout),
+            ))
+        })
+    }
+}
+
+/// The duty to fill a slot. If it ends unfulfilled, because its runtime went away or its caller did,
+/// the slot is empty again, and the next request takes the duty.
+struct Duty {
+    /// Weak, so that attempts end when nobody is left to connect for.
+    shared: Weak<Shared>,
+    at: usize,
+    ended: bool,
+}
+
+impl Duty {
+    fn new(shared: &Arc<Shared>, at: usize) -> Self {
+        Self { shared: Arc::downgrade(shared), at, ended: false }
+    }
+
+    async fn fulfil(self) {
+        while let Some(pause) = self.slot(Slot::pause) {
+            sleep(pause).await;
+            let Some(shared) = self.shared.upgrade() else { return };
+            match shared.open().await {
+                Ok(connection) => return self.end(State::Ready(connection)),
+                Err(error) => shared.slots[self.at].attempt_failed(error),
+            }
+            if shared.closed.load(Ordering::SeqCst) {
+                return;
+            }
+        }
+    }
+
+    fn end(mut self, state: State) {
+        self.ended = true;
+        self.finish(state);
+    }
+
+    fn finish(&self, state: State) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        if shared.closed.load(Ordering::SeqCst) {
+            shared.slots[self.at].close();
+        } else {
+            shared.slots[self.at].filled(state);
+        }
+    }
+
+    fn slot<T>(&self, look: impl FnOnce(&Slot) -> T) -> Option<T> {
+        self.shared.upgrade().map(|shared| look(&shared.slots[self.at]))
+    }
+}
+
+impl Drop for Duty {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.finish(State::Empty);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+use std::sync::Arc;
+
+pub(super) fn request(_policy: &Arc<str>, _outcome: &'static str) {}
+
+pub(super) fn store_error(_kind: &'static str) {}
+
+/// Measures how long a store takes.
+#[derive(Debug)]
+pub(crate) struct Timer;
+
+impl Timer {
+    pub(crate) const fn start() -> Self {
+        Self
+    }
+
+    pub(crate) fn stop(&self) {}
+}

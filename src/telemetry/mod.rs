@@ -1,0 +1,69 @@
+//! The one place that knows `tracing` and `metrics`.
+//!
+//! Nothing here shows a key, and labels have few values: names of policies and limits, outcomes, and
+//! kinds of failure.
+
+#[cfg_attr(feature = "metrics", path = "enabled.rs")]
+#[cfg_attr(not(feature = "metrics"), path = "disabled.rs")]
+mod meters;
+
+use std::{fmt, sync::Arc};
+
+pub(crate) use self::meters::Timer;
+use crate::decision::{Decision, Outcome};
+
+/// A request was decided. An event for each is for debugging only: it would amplify a flood.
+pub(crate) fn decided(decision: &Decision) {
+    let outcome = match decision.outcome() {
+        Outcome::Allowed => "allowed",
+        Outcome::Denied => "denied",
+        Outcome::FailedOpen => "error_allowed",
+        Outcome::Skipped => "skipped",
+    };
+    meters::request(decision.shared_policy(), outcome);
+    let binding = decision.binding();
+    tracing::debug!(
+        policy = decision.policy(),
+        outcome,
+        source = ?decision.source(),
+        limit = binding.map(|verdict| verdict.name()),
+        remaining = binding.map(|verdict| verdict.standing().remaining()),
+        "decided"
+    );
+}
+
+/// A request was turned away because the store does not answer.
+pub(crate) fn failed_closed(policy: &Arc<str>) {
+    meters::request(policy, "error_denied");
+    tracing::debug!(policy = &**policy, outcome = "error_denied", "decided");
+}
+
+/// A request was turned away because it has no key.
+pub(crate) fn no_key(policy: &Arc<str>, reason: &impl fmt::Display) {
+    meters::request(policy, "no_key");
+    tracing::debug!(policy = &**policy, outcome = "no_key", %reason, "decided");
+}
+
+/// No request can have a key, as the service is set up.
+pub(crate) fn no_key_possible(policy: &str, remedy: &impl fmt::Display) {
+    tracing::error!(policy, "requests have no key: {remedy}");
+}
+
+/// The store did not answer one request.
+pub(crate) fn store_failed(kind: &'static str) {
+    meters::store_error(kind);
+}
+
+/// The store begins to fail, in this way.
+pub(crate) fn store_failing(error: &dyn std::error::Error, misconfigured: bool) {
+    if misconfigured {
+        tracing::error!(%error, "the store is misconfigured; policies do what they do on failure");
+    } else {
+        tracing::warn!(%error, "the store fails; policies do what they do on failure");
+    }
+}
+
+/// The store answers again.
+pub(crate) fn store_recovered() {
+    tracing::info!("the store answers again");
+}

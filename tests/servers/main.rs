@@ -1,0 +1,3 @@
+//! Tests against real servers, which they start themselves.
+
+mod support;

@@ -1,0 +1,64 @@
+//! Finds the server binary and learns its version.
+
+use std::{env, ffi::OsString, process::Command, sync::OnceLock};
+
+const VARIABLE: &str = "TOLLGATE_REDIS_SERVER";
+
+/// The server program that all tests of this process use.
+#[derive(Debug)]
+pub(crate) struct Binary {
+    pub(crate) path: OsString,
+    /// Major and minor version, by the program's own numbering.
+    pub(crate) version: (u32, u32),
+}
+
+impl Binary {
+    /// The program named by `TOLLGATE_REDIS_SERVER`, or else `redis-server` from the path.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be run. The message says what to install.
+    pub(crate) fn find() -> &'static Self {
+        static FOUND: OnceLock<Binary> = OnceLock::new();
+        FOUND.get_or_init(|| {
+            let path = env::var_os(VARIABLE).unwrap_or_else(|| "redis-server".into());
+            let output = match Command::new(&path).arg("--version").output() {
+                Ok(output) => output,
+                Err(error) => panic!(
+                    "cannot run {}: {error}. Install the package `redis-server` (Debian, Ubuntu: \
+                     `apt-get install redis-server`; macOS: `brew install redis`), or set \
+                     {VARIABLE} to the path of a redis-server or valkey-server.",
+                    path.display()
+                ),
+            };
+            let text = String::from_utf8_lossy(&output.stdout);
+            let version = parse_version(&text)
+                .unwrap_or_else(|| panic!("{} has no version: {text}", path.display()));
+            Self { path, version }
+        })
+    }
+
+    /// The options every server is started with: nothing on disk, everything permitted.
+    pub(crate) fn options(&self) -> &'static [&'static str] {
+        const ALL: [&str; 6] = [
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--enable-debug-command",
+            "yes",
+        ];
+        // Older servers always permit DEBUG and do not know the option.
+        if self.version >= (7, 0) {
+            &ALL
+        } else {
+            &ALL[..4]
+        }
+    }
+}
+
+/// Reads `7.0` from `Redis server v=7.0.15 sha=…`.
+pub(crate) fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split_once(" v=")?.1.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
