@@ -1,1 +1,3 @@
 //! Tests that need nothing but this process.
+
+mod key;

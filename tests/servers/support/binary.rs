@@ -40,20 +40,10 @@ impl Binary {
 
     /// The options every server is started with: nothing on disk, everything permitted.
     pub(crate) fn options(&self) -> &'static [&'static str] {
-        const ALL: [&str; 6] = [
-            "--save",
-            "",
-            "--appendonly",
-            "no",
-            "--enable-debug-command",
-            "yes",
-        ];
+        const ALL: [&str; 6] =
+            ["--save", "", "--appendonly", "no", "--enable-debug-command", "yes"];
         // Older servers always permit DEBUG and do not know the option.
-        if self.version >= (7, 0) {
-            &ALL
-        } else {
-            &ALL[..4]
-        }
+        if self.version >= (7, 0) { &ALL } else { &ALL[..4] }
     }
 }
 

@@ -38,10 +38,7 @@ pub(crate) async fn launch(dir: &Path, port: u16, args: &[String]) -> Option<Pro
         if log.contains("Ready to accept connections") {
             return Some(process);
         }
-        assert!(
-            begun.elapsed() < START_BOUND,
-            "the server does not start:\n{log}"
-        );
+        assert!(begun.elapsed() < START_BOUND, "the server does not start:\n{log}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -32,11 +32,7 @@ pub(crate) struct Event {
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {}: {} [{}]",
-            self.level, self.target, self.text, self.spans
-        )
+        write!(f, "{} {}: {} [{}]", self.level, self.target, self.text, self.spans)
     }
 }
 
@@ -54,11 +50,7 @@ impl Log {
         let recorder = Recorder::default();
         let subscriber = Registry::default().with(recorder.clone());
         let guard = tracing::subscriber::set_default(subscriber);
-        Self {
-            recorder,
-            start: 0,
-            _guard: Some(guard),
-        }
+        Self { recorder, start: 0, _guard: Some(guard) }
     }
 
     /// Records what the whole process logs from now on, other tests included, except on threads
@@ -72,21 +64,14 @@ impl Log {
             tracing::subscriber::set_global_default(subscriber).expect("no other subscriber");
             recorder
         });
-        Self {
-            start: recorder.events().len(),
-            recorder: recorder.clone(),
-            _guard: None,
-        }
+        Self { start: recorder.events().len(), recorder: recorder.clone(), _guard: None }
     }
 
     /// The events whose displayed form contains `part`, oldest first.
     pub(crate) fn with(&self, part: &str) -> Vec<Event> {
         let events = self.recorder.events();
         let since = events[self.start..].iter();
-        since
-            .filter(|event| event.to_string().contains(part))
-            .cloned()
-            .collect()
+        since.filter(|event| event.to_string().contains(part)).cloned().collect()
     }
 }
 

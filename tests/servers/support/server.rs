@@ -67,10 +67,7 @@ impl RedisServer {
 
     /// The URL for a client, with the password that `--requirepass` set at the start.
     pub(crate) fn url(&self) -> String {
-        let login = self
-            .password()
-            .map(|word| format!(":{word}@"))
-            .unwrap_or_default();
+        let login = self.password().map(|word| format!(":{word}@")).unwrap_or_default();
         format!("redis://{login}127.0.0.1:{}", self.port)
     }
 
@@ -90,11 +87,7 @@ impl RedisServer {
         self.kill();
         let begun = Instant::now();
         while !self.launch().await {
-            assert!(
-                begun.elapsed() < RESTART_BOUND,
-                "somebody else keeps port {}",
-                self.port
-            );
+            assert!(begun.elapsed() < RESTART_BOUND, "somebody else keeps port {}", self.port);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -116,8 +109,7 @@ impl RedisServer {
     ///
     /// If the reply is an error. [`try_command`](Self::try_command) returns it.
     pub(crate) fn command(&self, args: &[&str]) -> String {
-        self.try_command(args)
-            .unwrap_or_else(|error| panic!("{args:?}: {error}"))
+        self.try_command(args).unwrap_or_else(|error| panic!("{args:?}: {error}"))
     }
 
     /// Runs a command as [`command`](Self::command) does, and returns the server's error.
@@ -130,9 +122,7 @@ impl RedisServer {
             Some(Err(_)) | None => (),
         }
         let fresh = control.insert(self.connection());
-        fresh
-            .call(args)
-            .unwrap_or_else(|error| panic!("{args:?}: {error}"))
+        fresh.call(args).unwrap_or_else(|error| panic!("{args:?}: {error}"))
     }
 
     /// A further connection, logged in, to hold or to block.
@@ -152,9 +142,7 @@ impl RedisServer {
     }
 
     fn running(&self) -> &Process {
-        self.process
-            .as_ref()
-            .expect("the server was killed and not restarted")
+        self.process.as_ref().expect("the server was killed and not restarted")
     }
 
     fn control(&self) -> MutexGuard<'_, Option<Connection>> {
@@ -168,8 +156,5 @@ impl RedisServer {
 }
 
 fn is_timeout(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
-    )
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }

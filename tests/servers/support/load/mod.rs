@@ -29,12 +29,7 @@ pub(crate) struct Load {
 impl Load {
     /// `callers` callers at once. Each makes its next call when the last one has its outcome.
     pub(crate) fn new(callers: usize) -> Self {
-        Self {
-            callers,
-            count: None,
-            pace: Duration::ZERO,
-            hang_bound: HANG_BOUND,
-        }
+        Self { callers, count: None, pace: Duration::ZERO, hang_bound: HANG_BOUND }
     }
 
     /// Ends after `count` calls, all callers together.
@@ -65,10 +60,7 @@ impl Load {
         let shared = Arc::new(Shared {
             load: self,
             begun: Instant::now(),
-            state: Mutex::new(State {
-                phases: vec![Phase::new("start")],
-                ..State::default()
-            }),
+            state: Mutex::new(State { phases: vec![Phase::new("start")], ..State::default() }),
         });
         let mut callers = JoinSet::new();
         for number in 0..self.callers {
@@ -175,10 +167,7 @@ impl Shared {
             let Some(phase) = self.state().next(self.load.count) else {
                 return;
             };
-            assert!(
-                self.begun.elapsed() < LOAD_BOUND,
-                "nobody stopped the callers"
-            );
+            assert!(self.begun.elapsed() < LOAD_BOUND, "nobody stopped the callers");
             let begun = Instant::now();
             let outcome = tokio::time::timeout(self.load.hang_bound, call(number)).await;
             self.state().book(phase, outcome.ok(), begun.elapsed());

@@ -45,11 +45,7 @@ pub(crate) struct Phase {
 
 impl Phase {
     pub(super) fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            counts: BTreeMap::new(),
-            latencies: Vec::new(),
-        }
+        Self { name, counts: BTreeMap::new(), latencies: Vec::new() }
     }
 
     pub(super) fn add(&mut self, label: &'static str, latency: Duration) {
@@ -89,20 +85,14 @@ impl Phase {
     /// The nearest rank: the shortest latency that `percent` of all calls do not exceed.
     fn percentile(&self, percent: usize) -> Duration {
         let rank = (self.latencies.len() * percent).div_ceil(100);
-        self.latencies
-            .get(rank.saturating_sub(1))
-            .copied()
-            .unwrap_or_default()
+        self.latencies.get(rank.saturating_sub(1)).copied().unwrap_or_default()
     }
 }
 
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let outcomes: Vec<_> = self
-            .counts
-            .iter()
-            .map(|(label, count)| format!("{label} {count}"))
-            .collect();
+        let outcomes: Vec<_> =
+            self.counts.iter().map(|(label, count)| format!("{label} {count}")).collect();
         write!(
             f,
             "| {} | {} | {} | {:.1?} | {:.1?} | {:.1?} |",

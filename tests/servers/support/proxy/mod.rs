@@ -56,11 +56,7 @@ impl Proxy {
             let port = free_port();
             if let Ok(listener) = bind(port).await {
                 let listening = Some(tokio::spawn(accept(listener, Arc::clone(&shared))));
-                return Self {
-                    port,
-                    shared,
-                    listening,
-                };
+                return Self { port, shared, listening };
             }
         }
     }
@@ -132,9 +128,7 @@ impl Proxy {
             _ = listening.await;
         }
         if !on {
-            let listener = bind(self.port)
-                .await
-                .expect("the proxy's port is still free");
+            let listener = bind(self.port).await.expect("the proxy's port is still free");
             self.listening = Some(tokio::spawn(accept(listener, Arc::clone(&self.shared))));
         }
     }

@@ -4,12 +4,10 @@ use crate::support::{Load, Report};
 
 #[tokio::test]
 async fn calls_are_counted_in_the_phase_in_which_they_began() {
-    let load = Load::new(3)
-        .pace(Duration::from_millis(1))
-        .start(|caller| async move {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-            if caller == 0 { "denied" } else { "allowed" }
-        });
+    let load = Load::new(3).pace(Duration::from_millis(1)).start(|caller| async move {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        if caller == 0 { "denied" } else { "allowed" }
+    });
     tokio::time::sleep(Duration::from_millis(50)).await;
     load.phase("frozen");
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -19,10 +17,7 @@ async fn calls_are_counted_in_the_phase_in_which_they_began() {
     for name in ["start", "frozen"] {
         let phase = report.phase(name);
         assert!(phase.count("denied") > 0);
-        assert_eq!(
-            phase.count("denied") + phase.count("allowed"),
-            phase.total()
-        );
+        assert_eq!(phase.count("denied") + phase.count("allowed"), phase.total());
         assert!(Duration::from_millis(2) <= phase.p50());
         assert!(phase.p50() <= phase.p99() && phase.p99() <= phase.max());
     }
@@ -30,11 +25,7 @@ async fn calls_are_counted_in_the_phase_in_which_they_began() {
 
 #[tokio::test]
 async fn a_count_is_kept_over_all_callers() {
-    let report = Load::new(7)
-        .count(1000)
-        .start(|_| async { "done" })
-        .finish()
-        .await;
+    let report = Load::new(7).count(1000).start(|_| async { "done" }).finish().await;
     assert_eq!(report.phase("start").count("done"), 1000);
     assert_eq!(report.to_string().lines().count(), 3);
 }

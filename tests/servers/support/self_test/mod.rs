@@ -23,18 +23,13 @@ async fn connect(port: u16) -> io::Result<TcpStream> {
 }
 
 async fn send(stream: &mut TcpStream, command: &str) {
-    stream
-        .write_all(format!("{command}\r\n").as_bytes())
-        .await
-        .expect("a command is sent");
+    stream.write_all(format!("{command}\r\n").as_bytes()).await.expect("a command is sent");
 }
 
 /// What arrives next; empty if the connection was closed.
 async fn receive(stream: &mut TcpStream) -> String {
     let mut buffer = [0; 1024];
-    let read = timeout(SOON, stream.read(&mut buffer))
-        .await
-        .expect("something happens");
+    let read = timeout(SOON, stream.read(&mut buffer)).await.expect("something happens");
     String::from_utf8_lossy(&buffer[..read.unwrap_or(0)]).into_owned()
 }
 

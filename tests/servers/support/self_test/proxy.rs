@@ -57,9 +57,7 @@ async fn each_direction_is_delayed() {
         send(&mut stream, &format!("ECHO {number:02}")).await;
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    let expected: String = (0..20)
-        .map(|number| format!("$2\r\n{number:02}\r\n"))
-        .collect();
+    let expected: String = (0..20).map(|number| format!("$2\r\n{number:02}\r\n")).collect();
     let mut replies = String::new();
     while replies.len() < expected.len() {
         replies.push_str(&receive(&mut stream).await);

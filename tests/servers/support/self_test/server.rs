@@ -18,20 +18,14 @@ async fn a_killed_server_refuses_and_restarts_empty_on_its_port() {
     assert_eq!(server.command(&["GET", "k"]), "(nil)");
     server.command(&["DEBUG", "SLEEP", "0"]);
     server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no"]);
-    assert_eq!(
-        server.command(&["DBSIZE"]),
-        "0",
-        "the kept connection is opened anew"
-    );
+    assert_eq!(server.command(&["DBSIZE"]), "0", "the kept connection is opened anew");
 }
 
 #[tokio::test]
 async fn dropping_a_server_ends_it_also_if_frozen() {
     let server = RedisServer::start().await;
     let port = server.port();
-    let dir = server
-        .command(&["CONFIG", "GET", "dir"])
-        .replace("dir\n", "");
+    let dir = server.command(&["CONFIG", "GET", "dir"]).replace("dir\n", "");
     assert!(std::fs::exists(&dir).unwrap());
 
     server.freeze();
@@ -57,10 +51,7 @@ async fn a_frozen_server_answers_once_thawed() {
 #[tokio::test]
 async fn the_control_connection_outlives_a_change_of_password() {
     let server = RedisServer::start_with(&["--requirepass", "x"]).await;
-    assert_eq!(
-        server.url(),
-        format!("redis://:x@127.0.0.1:{}", server.port())
-    );
+    assert_eq!(server.url(), format!("redis://:x@127.0.0.1:{}", server.port()));
     let mut stranger = Connection::open(server.port(), None).unwrap();
     let error = stranger.call(&["PING"]).unwrap().unwrap_err();
     assert!(error.starts_with("NOAUTH"), "{error}");
@@ -106,9 +97,7 @@ async fn a_restart_waits_for_whoever_took_the_port() {
 #[test]
 fn a_server_outlives_the_thread_that_started_it() {
     let start = || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.unwrap().block_on(RedisServer::start())
     };
     let server = thread::spawn(start).join().unwrap();
@@ -120,10 +109,7 @@ fn a_server_outlives_the_thread_that_started_it() {
 async fn the_version_is_read() {
     let redis = "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64";
     assert_eq!(binary::parse_version(redis), Some((7, 0)));
-    assert_eq!(
-        binary::parse_version("Valkey server v=9.1.2 sha=0"),
-        Some((9, 1))
-    );
+    assert_eq!(binary::parse_version("Valkey server v=9.1.2 sha=0"), Some((9, 1)));
     assert_eq!(binary::parse_version("something else"), None);
     assert!(RedisServer::start().await.version() >= (6, 0));
 }
