@@ -13,7 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, header::CONTENT_TYPE};
 use http_body_util::Full;
 use tollgate::{HeaderFormat, Limiter, MemoryStore, PeerIp, Policy, Quota, RateLimitLayer};
 use tower::{Layer as _, Service, service_fn};
@@ -29,6 +29,8 @@ const FORMATS: [(&str, HeaderFormat); 3] = [
     ("X-RateLimit", HeaderFormat::XRateLimit),
     ("all headers", HeaderFormat::Both),
 ];
+
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain");
 
 type Body = Full<Bytes>;
 
@@ -68,7 +70,9 @@ fn peers() -> impl FnMut() -> SocketAddr {
 }
 
 fn hello(_: Request<Body>) -> Ready<Result<Response<Body>, Infallible>> {
-    ready(Ok(Response::new(Full::new(Bytes::from_static(b"hello")))))
+    let mut response = Response::new(Full::new(Bytes::from_static(b"hello")));
+    response.headers_mut().insert(CONTENT_TYPE, PLAIN);
+    ready(Ok(response))
 }
 
 /// Sends one request, and drives it as a server would; nothing here waits.
