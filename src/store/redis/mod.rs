@@ -10,7 +10,7 @@ mod wire;
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use deadpool_redis::{Pool, redis::RedisError};
-use tokio::{runtime::Handle, time::timeout};
+use tokio::{runtime::Handle, task, time::timeout};
 
 pub use self::builder::RedisStoreBuilder;
 use self::{builder::Target, slot::Link, slots::Slots, wire::Request};
@@ -92,7 +92,8 @@ impl Store for RedisStore {
         if let Err(error) = check(hits) {
             return Reply::now(Err(error));
         }
-        if Handle::try_current().is_err() {
+        // Within a task, which is cheaper to see, there is a runtime.
+        if task::try_id().is_none() && Handle::try_current().is_err() {
             return Reply::now(Err(StoreError::new(
                 StoreErrorKind::Misconfigured,
                 "Redis needs a Tokio runtime, and there is none here",
@@ -132,14 +133,19 @@ impl Inner {
     }
 
     /// Asks once, and a second time only after an answer that proves that nothing ran.
+    ///
+    /// What is rare is boxed: each call allocates the whole future, and allocators are slower above
+    /// a kilobyte.
     async fn ask(&self, request: &Request, used: &mut Option<Link>) -> Result<Answer, StoreError> {
-        let link = used.insert(self.slots.link().await?);
-        let mut connection = link.connection();
-        let sent = connection.send_packed_command(request.evalsha()).await;
-        let mut value = sent.and_then(|value| value.extract_error());
+        let link = match self.slots.ready() {
+            Some(link) => link,
+            None => Box::pin(self.slots.wait()).await?,
+        };
+        let link = used.insert(link);
+        let mut value = link.send(request.evalsha()).await;
         if value.as_ref().is_err_and(error::is_no_script) {
-            let sent = connection.send_packed_command(&request.eval()).await;
-            value = sent.and_then(|value| value.extract_error());
+            let eval = request.eval();
+            value = Box::pin(link.send(&eval)).await;
         }
         match value {
             Ok(value) => {

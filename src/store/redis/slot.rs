@@ -7,7 +7,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use deadpool_redis::redis::aio::MultiplexedConnection;
+use deadpool_redis::redis::{Cmd, RedisResult, Value, aio::MultiplexedConnection};
 use tokio::sync::Notify;
 
 use crate::store::{StoreError, StoreErrorKind};
@@ -48,8 +48,12 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn connection(&self) -> MultiplexedConnection {
-        self.connection.clone()
+    /// The server's answer. An error inside an array, which the script never makes, stays there.
+    pub(super) async fn send(&mut self, command: &Cmd) -> RedisResult<Value> {
+        match self.connection.send_packed_command(command).await? {
+            Value::ServerError(error) => Err(error.into()),
+            value => Ok(value),
+        }
     }
 }
 

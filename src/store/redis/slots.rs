@@ -55,21 +55,29 @@ impl Slots {
         Ok(())
     }
 
-    /// A connection: the next in turn, or any that is ready, or the next that will be.
-    pub(super) async fn link(&self) -> Result<Link, StoreError> {
-        let count = self.len();
-        let first = self.0.next.fetch_add(1, Ordering::Relaxed) % count;
-        let in_turn = || (0..count).map(|step| (first + step) % count);
-        if let Some(link) = in_turn().find_map(|at| self.0.slots[at].ready(at)) {
-            return Ok(link);
-        }
+    /// A connection that is ready: the next in turn, if it is.
+    pub(super) fn ready(&self) -> Option<Link> {
+        self.in_turn().find_map(|at| self.0.slots[at].ready(at))
+    }
+
+    /// A connection, or the next that there will be.
+    pub(super) async fn wait(&self) -> Result<Link, StoreError> {
         for (at, slot) in self.0.slots.iter().enumerate() {
             if slot.begin() {
                 self.fill(at);
             }
         }
-        let at = in_turn().find(|at| !self.0.slots[*at].is_down()).unwrap_or(first);
+        let mut in_turn = self.in_turn().peekable();
+        let first = in_turn.peek().copied().unwrap_or_default();
+        let at = in_turn.find(|at| !self.0.slots[*at].is_down()).unwrap_or(first);
         self.0.slots[at].wait(at).await
+    }
+
+    /// All slots, with another one first each time.
+    fn in_turn(&self) -> impl Iterator<Item = usize> + use<> {
+        let count = self.len();
+        let first = self.0.next.fetch_add(1, Ordering::Relaxed) % count;
+        (first..count).chain(0..first)
     }
 
     pub(super) fn answered(&self, link: &Link) {

@@ -95,14 +95,19 @@ fn backlog(value: &Value) -> Result<(Backlog, bool), StoreError> {
 
 /// Writes whole microseconds, and six digits of picoseconds where there are any.
 fn span(text: &mut SmallVec<[u8; 64]>, picos: u128) {
+    // Division is cheap in 64 bits, which hold the picoseconds of 213 days; and the microseconds of
+    // whatever a quota can be.
     let (micros, picos) = match u64::try_from(picos) {
-        Ok(picos) => (u128::from(picos / 1_000_000), picos % 1_000_000),
-        Err(_) => (picos / PICOS_PER_MICRO, (picos % PICOS_PER_MICRO) as u64),
+        Ok(picos) => (picos / 1_000_000, picos % 1_000_000),
+        Err(_) => (
+            u64::try_from(picos / PICOS_PER_MICRO).unwrap_or(u64::MAX),
+            (picos % PICOS_PER_MICRO) as u64,
+        ),
     };
-    text.extend_from_slice(itoa::Buffer::new().format(micros).as_bytes());
+    let mut digits = itoa::Buffer::new();
+    text.extend_from_slice(digits.format(micros).as_bytes());
     if picos > 0 {
         // A digit above the six keeps their leading zeros.
-        let mut digits = itoa::Buffer::new();
         text.push(b'.');
         text.extend_from_slice(&digits.format(1_000_000 + picos).as_bytes()[1..]);
     }
