@@ -1,3 +1,8 @@
 //! Tests against real servers, which they start themselves.
 
+mod atomic;
+mod outage;
+mod refusals;
+mod script_cache;
+mod startup;
 mod support;
