@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderValue, Response, StatusCode, header::WWW_AUTHENTICATE};
 use tower_layer::Layer;
 
 use super::{
@@ -184,6 +184,13 @@ impl Shared {
             Rejection::NoKey(_) => None,
         };
         headers::finish(retry_after, response.headers_mut());
+        if let Rejection::NoKey(error) = &rejection
+            && let Some(challenge) = error.challenge()
+            && response.status() == StatusCode::UNAUTHORIZED
+        {
+            let challenge = HeaderValue::from_static(challenge);
+            response.headers_mut().entry(WWW_AUTHENTICATE).or_insert(challenge);
+        }
         if let Rejection::Limited(decision) = &rejection {
             response.extensions_mut().insert(decision.clone());
         }
