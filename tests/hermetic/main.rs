@@ -1,3 +1,5 @@
 //! Tests that need nothing but this process.
 
+#![cfg(test)]
+
 mod key;

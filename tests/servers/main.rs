@@ -1,5 +1,7 @@
 //! Tests against real servers, which they start themselves.
 
+#![cfg(test)]
+
 mod atomic;
 mod outage;
 mod refusals;

@@ -9,7 +9,9 @@ use crate::support::{Load, RedisServer};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_forgets_the_script_in_the_middle_of_load_fails_no_request() {
     let server = RedisServer::start().await;
-    let limiter = Limiter::new(RedisStore::connect(server.url()).await.expect("a server"));
+    // The time to answer is not what this is about.
+    let store = RedisStore::builder(server.url()).deadline(Duration::from_secs(10));
+    let limiter = Limiter::new(store.connect().await.expect("a server"));
     let limit = Limit::new("all", Quota::per_second(1_000_000));
     let load = Load::new(64).count(20_000).start(move |caller| {
         let (limiter, limit) = (limiter.clone(), limit.clone());
