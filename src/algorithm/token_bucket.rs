@@ -25,7 +25,7 @@ pub struct FullAt(u128);
 
 /// How long a bucket takes to be full again, in picoseconds: zero when it is full, the whole
 /// capacity when it is empty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Backlog(u128);
 
 impl TokenBucket {

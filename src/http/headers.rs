@@ -3,12 +3,14 @@
 //! The draft's fields follow draft-ietf-httpapi-ratelimit-headers-11, in the syntax of RFC 9651; the
 //! draft may still change.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::sync::Arc;
 
 use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{CACHE_CONTROL, RETRY_AFTER},
 };
+
+use smallvec::SmallVec;
 
 use crate::{
     decision::{Decision, Source, Verdict},
@@ -34,6 +36,8 @@ const KNOWN: [HeaderName; 8] = [
     HeaderName::from_static("ratelimit-remaining"),
     HeaderName::from_static("ratelimit-reset"),
 ];
+
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// The largest integer of a structured field (RFC 9651 §3.3.1).
 const MAX_INTEGER: u64 = 999_999_999_999_999;
@@ -95,7 +99,7 @@ impl Fields {
         if self.format == HeaderFormat::None {
             return;
         }
-        if !headers.is_empty() {
+        if headers.keys().any(is_known) {
             if !ours && upstream(headers).is_some_and(|left| left <= binding.standing().remaining())
             {
                 return;
@@ -113,8 +117,8 @@ impl Fields {
     }
 
     fn write_x(&self, decision: &Decision, binding: &Verdict, headers: &mut HeaderMap) {
-        headers.insert(X_LIMIT, binding.quota().capacity().into());
-        headers.insert(X_REMAINING, binding.standing().remaining().into());
+        headers.insert(X_LIMIT, number(binding.quota().capacity()));
+        headers.insert(X_REMAINING, number(binding.standing().remaining()));
         if let Some(micros) = binding.reset_micros(decision.is_allowed()) {
             let moment = match self.reset {
                 ResetFormat::EpochSeconds => {
@@ -123,13 +127,13 @@ impl Fields {
                 }
                 ResetFormat::DeltaSeconds => micros.div_ceil(MICROS_PER_SEC),
             };
-            headers.insert(X_RESET, moment.into());
+            headers.insert(X_RESET, number(moment));
         }
     }
 
     fn write_draft(&self, decision: &Decision, binding: &Verdict, headers: &mut HeaderMap) {
         let allowed = decision.is_allowed();
-        let mut text = String::with_capacity(64);
+        let mut text = Text::new();
         if allowed {
             item(&mut text, binding, true);
         } else {
@@ -140,7 +144,7 @@ impl Fields {
         if let Some(value) = self.policy_value(decision) {
             headers.insert(POLICY, value);
         }
-        if let Ok(value) = HeaderValue::try_from(text) {
+        if let Ok(value) = HeaderValue::from_bytes(&text) {
             headers.insert(STATE, value);
         }
     }
@@ -161,51 +165,73 @@ impl Fields {
 /// it (RFC 6585 §4). What a responder has set stays.
 pub(super) fn finish(retry_after: Option<u64>, headers: &mut HeaderMap) {
     if let Some(secs) = retry_after {
-        headers.entry(RETRY_AFTER).or_insert_with(|| secs.into());
+        headers.entry(RETRY_AFTER).or_insert_with(|| number(secs));
     }
-    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.entry(CACHE_CONTROL).or_insert(NO_STORE);
 }
 
-/// The draft's `RateLimit` item of one limit. Names have no character that needs escaping.
-fn item(text: &mut String, verdict: &Verdict, allowed: bool) {
-    if !text.is_empty() {
-        text.push_str(", ");
-    }
+/// Text of a field, put together without the formatting machinery, which would cost more than the
+/// decision.
+type Text = SmallVec<[u8; 128]>;
+
+/// The draft's `RateLimit` item of one limit.
+fn item(text: &mut Text, verdict: &Verdict, allowed: bool) {
+    begin(text, verdict.name());
     let left = if allowed { verdict.standing().remaining().min(MAX_INTEGER) } else { 0 };
-    // Writing to memory does not fail.
-    let _ = write!(text, "\"{}\";r={left}", verdict.name());
+    parameter(text, b";r=", left);
     if let Some(micros) = verdict.reset_micros(allowed) {
-        let _ = write!(text, ";t={}", micros.div_ceil(MICROS_PER_SEC));
+        parameter(text, b";t=", micros.div_ceil(MICROS_PER_SEC));
     }
 }
 
 fn policy_value<'a>(limits: impl Iterator<Item = (&'a str, Quota)>) -> Option<HeaderValue> {
-    let mut text = String::new();
+    let mut text = Text::new();
     for (name, quota) in limits {
-        if !text.is_empty() {
-            text.push_str(", ");
-        }
         let (units, window) = quota.window();
-        let units = units.min(MAX_INTEGER);
-        // Writing to memory does not fail.
-        let _ = write!(text, "\"{name}\";q={units};w={window}");
+        begin(&mut text, name);
+        parameter(&mut text, b";q=", units.min(MAX_INTEGER));
+        parameter(&mut text, b";w=", window);
     }
-    HeaderValue::try_from(text).ok()
+    HeaderValue::from_bytes(&text).ok()
+}
+
+/// Begins the item of a limit. Names have no character that needs escaping.
+fn begin(text: &mut Text, name: &str) {
+    text.extend_from_slice(if text.is_empty() { b"\"" } else { b", \"" });
+    text.extend_from_slice(name.as_bytes());
+    text.push(b'"');
+}
+
+fn parameter(text: &mut Text, name: &[u8], value: u64) {
+    text.extend_from_slice(name);
+    text.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// A number as a value: with one allocation, where `HeaderValue::from` makes two.
+fn number(number: u64) -> HeaderValue {
+    // Digits are valid.
+    HeaderValue::from_str(itoa::Buffer::new().format(number)).unwrap_or_else(|_| number.into())
+}
+
+/// Whether a field may be among [`KNOWN`].
+fn is_known(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name.strip_prefix("x-").unwrap_or(name).starts_with("ratelimit")
 }
 
 /// Units that an upstream says are left, by any of the fields that say so.
 fn upstream(headers: &HeaderMap) -> Option<u64> {
     let plain = [X_REMAINING, HeaderName::from_static("ratelimit-remaining")];
-    let plain = plain.iter().filter_map(|name| number(headers.get(name)?.to_str().ok()?));
+    let plain = plain.iter().filter_map(|name| leading_number(headers.get(name)?.to_str().ok()?));
     let draft = headers.get_all(STATE).iter().filter_map(|value| value.to_str().ok());
     let draft = draft
         .flat_map(|text| text.split(';'))
-        .filter_map(|parameter| number(parameter.trim().strip_prefix("r=")?));
+        .filter_map(|parameter| leading_number(parameter.trim().strip_prefix("r=")?));
     plain.chain(draft).min()
 }
 
 /// The number that a text begins with.
-fn number(text: &str) -> Option<u64> {
+fn leading_number(text: &str) -> Option<u64> {
     let text = text.trim_start();
     let end = text.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().ok()

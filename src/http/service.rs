@@ -53,12 +53,12 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let shared = Arc::clone(&self.shared);
+        let shared = &self.shared;
         let deciding = shared.limiter.decide(&shared.policy, RequestHead::new(&request));
         match deciding.try_now() {
             Ok(Ruling::Admit(decision)) => {
                 request.extensions_mut().insert(decision.clone());
-                ResponseFuture::calling(self.inner.call(request), decision, shared)
+                ResponseFuture::calling(self.inner.call(request), decision, Arc::clone(shared))
             }
             Ok(Ruling::Reject(rejection)) => {
                 let response = shared.rejected(rejection, RequestHead::new(&request));
@@ -68,7 +68,7 @@ where
                 // The instance that was polled ready is the one to be called.
                 let next = self.inner.clone();
                 let ready = mem::replace(&mut self.inner, next);
-                ResponseFuture::deciding(deciding, ready, request, shared)
+                ResponseFuture::deciding(deciding, ready, request, Arc::clone(shared))
             }
         }
     }

@@ -55,7 +55,7 @@ pub struct Global;
 
 impl KeyExtractor for Global {
     fn extract(&self, _: RequestHead<'_>) -> Result<Key, KeyError> {
-        Ok(Key::new("global", "all"))
+        Ok(Key::of_text("global", "all"))
     }
 }
 

@@ -69,7 +69,7 @@ impl KeyExtractor for Header {
         let line = head.line(&self.name)?.ok_or(ABSENT)?;
         let value = std::str::from_utf8(line)
             .map_err(|_| KeyError::invalid("the header that says who calls is not text"))?;
-        Key::new(&self.kind, value).not_empty(ABSENT)
+        Key::of_text(&self.kind, value).not_empty(ABSENT)
     }
 }
 
@@ -165,7 +165,7 @@ impl KeyExtractor for ApiKey {
             Some(key) => key.digest(secret),
             None => secret::digest(secret),
         };
-        Ok(Key::new("apikey", digest.as_str()))
+        Ok(Key::of_text("apikey", digest.as_str()))
     }
 }
 

@@ -51,6 +51,15 @@ impl Key {
     /// in it is escaped.
     #[must_use]
     pub fn new(kind: &str, identity: impl fmt::Display) -> Self {
+        Self::collect(kind, |key| write!(key, "{identity}"))
+    }
+
+    /// The key of an identity that is there as text: spares the way through `Display`.
+    fn of_text(kind: &str, identity: &str) -> Self {
+        Self::collect(kind, |key| key.write_str(identity))
+    }
+
+    fn collect(kind: &str, write: impl FnOnce(&mut Identity<'_>) -> fmt::Result) -> Self {
         let mut key = Self(SmallVec::new());
         for byte in kind.bytes() {
             let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
@@ -60,7 +69,7 @@ impl Key {
         let start = key.0.len();
         let mut collect = Identity { key: &mut key.0, start, long: None };
         // Writing to memory does not fail; an identity whose own `Display` fails is cut there.
-        let _ = write!(collect, "{identity}");
+        let _ = write(&mut collect);
         collect.finish();
         key
     }
@@ -102,25 +111,25 @@ impl fmt::Debug for Key {
 
 impl From<&str> for Key {
     fn from(identity: &str) -> Self {
-        Self::new("id", identity)
+        Self::of_text("id", identity)
     }
 }
 
 impl From<String> for Key {
     fn from(identity: String) -> Self {
-        Self::new("id", identity)
+        Self::of_text("id", &identity)
     }
 }
 
 impl From<&String> for Key {
     fn from(identity: &String) -> Self {
-        Self::new("id", identity)
+        Self::of_text("id", identity)
     }
 }
 
 impl From<u64> for Key {
     fn from(identity: u64) -> Self {
-        Self::new("id", identity)
+        Self::of_text("id", itoa::Buffer::new().format(identity))
     }
 }
 

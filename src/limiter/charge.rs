@@ -1,5 +1,6 @@
 use std::{
     hash::{BuildHasher, Hash, Hasher},
+    mem,
     sync::{Arc, LazyLock},
 };
 
@@ -7,16 +8,15 @@ use foldhash::quality::RandomState;
 use smallvec::SmallVec;
 
 use crate::{
-    decision::{Charged, Decision, Outcome, Source, Standing, Verdict},
+    decision::{Charged, Decision, Outcome, Source, Verdict},
     key::Key,
     policy::{Limit, Policy},
     store::{Answer, Hit, MAX_HITS, Reply, Store, StoreError, StoreErrorKind},
 };
 
-/// What one request is to be charged to.
-#[derive(Debug)]
+/// What one request is to be charged to: places of limits, with keys.
+#[derive(Debug, Default)]
 pub(super) struct Charge {
-    limits: Limits,
     /// Keys, each with the place of its limit.
     keys: SmallVec<[(usize, Key); 2]>,
     /// What the request was charged to before, by limiters outside this one.
@@ -25,12 +25,13 @@ pub(super) struct Charge {
     marks: SmallVec<[u64; 2]>,
 }
 
-#[derive(Debug)]
-enum Limits {
-    Policy(Policy),
+/// The limits that a charge is for. It does not hold them, so that deciding clones none of them.
+#[derive(Clone, Copy)]
+pub(super) enum Limits<'a> {
+    Policy(&'a Policy),
     /// This instance's share of a policy.
-    Local(Policy),
-    Own(SmallVec<[Limit; 1]>),
+    Local(&'a Policy),
+    Own(&'a [&'a Limit]),
 }
 
 /// Marks tell states apart within one process, so nobody else need know their seed.
@@ -39,29 +40,9 @@ static MARKS: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 static NO_POLICY: LazyLock<Arc<str>> = LazyLock::new(|| "-".into());
 
 impl Charge {
-    pub(super) fn of_policy(policy: &Policy, charged: &[u64]) -> Self {
-        Self {
-            limits: Limits::Policy(policy.clone()),
-            keys: SmallVec::new(),
-            charged: Charged::from_slice(charged),
-            marks: SmallVec::new(),
-        }
-    }
-
-    pub(super) fn of_limits<'a>(
-        pairs: impl IntoIterator<Item = (&'a Limit, Key)>,
-    ) -> Result<Self, StoreError> {
-        let mut limits = SmallVec::new();
-        let mut keys = SmallVec::new();
-        for (limit, key) in pairs {
-            limit.check().map_err(|cause| {
-                StoreError::new(StoreErrorKind::Misconfigured, cause.to_string())
-            })?;
-            keys.push((limits.len(), key));
-            limits.push(limit.clone());
-        }
-        let limits = Limits::Own(limits);
-        Ok(Self { limits, keys, charged: Charged::new(), marks: SmallVec::new() })
+    /// For a request that was charged to these states before.
+    pub(super) fn after(charged: &[u64]) -> Self {
+        Self { charged: Charged::from_slice(charged), ..Self::default() }
     }
 
     pub(super) fn push(&mut self, at: usize, key: Key) {
@@ -72,40 +53,26 @@ impl Charge {
         self.keys.is_empty()
     }
 
-    /// The same keys, for this instance's share of the policy; the first charge came to nothing.
-    pub(super) fn into_local(mut self) -> Self {
-        if let Limits::Policy(policy) = &self.limits {
-            self.limits = Limits::Local(policy.clone());
-        }
-        self
-    }
-
-    pub(super) fn policy(&self) -> &Arc<str> {
-        match &self.limits {
-            Limits::Policy(policy) | Limits::Local(policy) => policy.shared_name(),
-            Limits::Own(_) => &NO_POLICY,
-        }
-    }
-
-    /// Asks `store`. A state that the request was charged to before is only looked at.
-    pub(super) fn acquire(&mut self, store: &dyn Store) -> Reply {
+    /// Asks `store`. A state that the request was charged to before is only looked at. What an
+    /// earlier call charged counts for nothing: its store did not answer.
+    pub(super) fn acquire(&mut self, limits: Limits<'_>, store: &dyn Store) -> Reply {
         let mut names = SmallVec::<[u8; 256]>::new();
         let mut ends = SmallVec::<[usize; MAX_HITS]>::new();
         for (at, key) in &self.keys {
-            self.limits.get(*at).write_name(key, &mut names);
+            limits.get(*at).write_name(key, &mut names);
             ends.push(names.len());
         }
         let mut hits = SmallVec::<[Hit<'_>; 2]>::new();
         let mut start = 0;
         self.marks.clear();
-        for ((at, _), end) in self.keys.iter().zip(ends) {
-            let limit = self.limits.get(*at);
-            let key = &names[start..end];
+        for ((at, _), end) in self.keys.iter().zip(&ends) {
+            let limit = limits.get(*at);
+            let key = &names[start..*end];
             let mark = mark(store.identity(), key);
             let cost = if self.charged.contains(&mark) { 0 } else { limit.units() };
             hits.push(Hit { key, bucket: limit.bucket(), cost });
             self.marks.push(mark);
-            start = end;
+            start = *end;
         }
         store.acquire(&hits)
     }
@@ -123,42 +90,49 @@ impl Charge {
     }
 
     /// What a store's answer comes to.
-    pub(super) fn decision(self, answer: Answer) -> Decision {
-        let verdict = |((at, _), standing): (&(usize, Key), Standing)| {
-            let limit = self.limits.get(*at);
-            Verdict {
+    pub(super) fn decision(&mut self, limits: Limits<'_>, answer: Answer) -> Decision {
+        let mut verdicts = SmallVec::new();
+        for ((at, _), standing) in self.keys.iter().zip(answer.standings) {
+            let limit = limits.get(*at);
+            verdicts.push(Verdict {
                 name: Arc::clone(limit.shared_name()),
                 quota: limit.quota(),
                 cost: limit.units(),
                 standing,
-            }
-        };
-        let verdicts = self.keys.iter().zip(answer.standings).map(verdict).collect();
-        let policy = Arc::clone(self.policy());
-        let source = match self.limits {
+            });
+        }
+        let source = match limits {
             Limits::Local(_) => Source::Fallback,
             _ => answer.source,
         };
-        let mut charged = self.charged;
-        charged.extend(self.marks);
-        Decision::new(policy, source, answer.now, verdicts, charged)
+        let mut charged = mem::take(&mut self.charged);
+        charged.extend_from_slice(&self.marks);
+        Decision::new(Arc::clone(limits.policy()), source, answer.now, verdicts, charged)
     }
 
     /// The decision that nobody asked a store for.
-    pub(super) fn unchecked(self, outcome: Outcome) -> Decision {
-        Decision::unchecked(Arc::clone(self.policy()), outcome, self.charged)
+    pub(super) fn unchecked(&mut self, policy: &Policy, outcome: Outcome) -> Decision {
+        let charged = mem::take(&mut self.charged);
+        Decision::unchecked(Arc::clone(policy.shared_name()), outcome, charged)
     }
 }
 
-impl Limits {
-    fn get(&self, at: usize) -> &Limit {
+impl<'a> Limits<'a> {
+    fn get(self, at: usize) -> &'a Limit {
         match self {
             Self::Policy(policy) => &policy.entries()[at].limit,
             Self::Local(policy) => {
                 let entry = &policy.entries()[at];
                 entry.local.as_ref().unwrap_or(&entry.limit)
             }
-            Self::Own(limits) => &limits[at],
+            Self::Own(limits) => limits[at],
+        }
+    }
+
+    fn policy(self) -> &'a Arc<str> {
+        match self {
+            Self::Policy(policy) | Self::Local(policy) => policy.shared_name(),
+            Self::Own(_) => &NO_POLICY,
         }
     }
 }

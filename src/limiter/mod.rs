@@ -12,7 +12,9 @@ use std::{
     },
 };
 
-use self::charge::Charge;
+use smallvec::SmallVec;
+
+use self::charge::{Charge, Limits};
 pub use self::deciding::{Deciding, Rejection, Ruling};
 use crate::{
     decision::{Decision, Outcome},
@@ -86,14 +88,15 @@ impl Limiter {
         &self,
         pairs: impl IntoIterator<Item = (&'a Limit, Key)>,
     ) -> Result<Decision, StoreError> {
-        let mut charge = Charge::of_limits(pairs)?;
+        let (limits, mut charge) = gather(pairs)?;
+        let limits = Limits::Own(&limits);
         let timer = telemetry::Timer::start();
-        let answer = charge.acquire(&*self.0.store).await;
+        let answer = charge.acquire(limits, &*self.0.store).await;
         timer.stop();
         match charge.verify(answer) {
             Ok(answer) => {
                 self.0.health.answered();
-                Ok(decided(charge.decision(answer)))
+                Ok(decided(charge.decision(limits, answer)))
             }
             Err(error) => {
                 self.0.health.failed(&error);
@@ -107,7 +110,7 @@ impl Limiter {
     /// extensions, and limiters further in will not charge the same state twice.
     pub fn decide(&self, policy: &Policy, head: RequestHead<'_>) -> Deciding {
         let charged = head.extension::<Decision>().map(Decision::charged).unwrap_or_default();
-        let mut charge = Charge::of_policy(policy, charged);
+        let mut charge = Charge::after(charged);
         for (at, entry) in policy.entries().iter().enumerate() {
             match entry.key.extract(head) {
                 Ok(key) => charge.push(at, key),
@@ -122,11 +125,12 @@ impl Limiter {
             }
         }
         if charge.is_empty() {
-            return Deciding::ready(Ruling::Admit(decided(charge.unchecked(Outcome::Skipped))));
+            let decision = charge.unchecked(policy, Outcome::Skipped);
+            return Deciding::ready(Ruling::Admit(decided(decision)));
         }
         let timer = telemetry::Timer::start();
-        match charge.acquire(&*self.0.store).try_now() {
-            Ok(answer) => Deciding::ready(self.0.rule(policy, charge, answer)),
+        match charge.acquire(Limits::Policy(policy), &*self.0.store).try_now() {
+            Ok(answer) => Deciding::ready(self.0.rule(policy, &mut charge, answer)),
             Err(reply) => Deciding::waiting(self.clone(), policy.clone(), charge, reply, timer),
         }
     }
@@ -157,11 +161,16 @@ impl Inner {
         }
     }
 
-    fn rule(&self, policy: &Policy, charge: Charge, answer: Result<Answer, StoreError>) -> Ruling {
+    fn rule(
+        &self,
+        policy: &Policy,
+        charge: &mut Charge,
+        answer: Result<Answer, StoreError>,
+    ) -> Ruling {
         match charge.verify(answer) {
             Ok(answer) => {
                 self.health.answered();
-                Ruling::of(decided(charge.decision(answer)))
+                Ruling::of(decided(charge.decision(Limits::Policy(policy), answer)))
             }
             Err(error) => {
                 self.health.failed(&error);
@@ -171,19 +180,37 @@ impl Inner {
     }
 
     /// What the policy wants for a request that the store did not decide.
-    fn failed(&self, policy: &Policy, charge: Charge, kind: StoreErrorKind) -> Ruling {
+    fn failed(&self, policy: &Policy, charge: &mut Charge, kind: StoreErrorKind) -> Ruling {
         match policy.on_failure() {
-            OnFailure::Allow => Ruling::Admit(decided(charge.unchecked(Outcome::FailedOpen))),
+            OnFailure::Allow => {
+                Ruling::Admit(decided(charge.unchecked(policy, Outcome::FailedOpen)))
+            }
             OnFailure::Local { .. } => {
-                let mut charge = charge.into_local();
-                match charge.acquire(&self.fallback).try_now() {
-                    Ok(Ok(answer)) => Ruling::of(decided(charge.decision(answer))),
+                let limits = Limits::Local(policy);
+                match charge.acquire(limits, &self.fallback).try_now() {
+                    Ok(Ok(answer)) => Ruling::of(decided(charge.decision(limits, answer))),
                     _ => closed(policy, kind),
                 }
             }
             OnFailure::Deny => closed(policy, kind),
         }
     }
+}
+
+/// Limits of the caller's own, and what is to be charged to them.
+fn gather<'a>(
+    pairs: impl IntoIterator<Item = (&'a Limit, Key)>,
+) -> Result<(SmallVec<[&'a Limit; 2]>, Charge), StoreError> {
+    let mut limits = SmallVec::new();
+    let mut charge = Charge::default();
+    for (limit, key) in pairs {
+        limit
+            .check()
+            .map_err(|cause| StoreError::new(StoreErrorKind::Misconfigured, cause.to_string()))?;
+        charge.push(limits.len(), key);
+        limits.push(limit);
+    }
+    Ok((limits, charge))
 }
 
 fn closed(policy: &Policy, kind: StoreErrorKind) -> Ruling {

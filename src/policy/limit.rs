@@ -1,5 +1,7 @@
 use std::{fmt, sync::Arc};
 
+use smallvec::{Array, SmallVec};
+
 use super::PolicyError;
 use crate::{
     algorithm::TokenBucket,
@@ -92,11 +94,10 @@ impl Limit {
 
     /// Writes the name of this limit's state for `key`. The braces make all limits of one key share
     /// a slot of a cluster.
-    pub(crate) fn write_name(&self, key: &Key, name: &mut impl Extend<u8>) {
-        name.extend([b'{']);
-        name.extend(key.as_bytes().iter().copied());
-        name.extend(*b"}:");
-        name.extend(self.suffix.bytes());
+    pub(crate) fn write_name(&self, key: &Key, name: &mut SmallVec<impl Array<Item = u8>>) {
+        for part in [b"{", key.as_bytes(), b"}:", self.suffix.as_bytes()] {
+            name.extend_from_slice(part);
+        }
     }
 
     /// The limit as the policy of this name has it.

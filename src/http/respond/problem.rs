@@ -1,11 +1,12 @@
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderValue, Response};
 
 use super::{Respond, answer, grpc, message, status};
 use crate::{key::RequestHead, limiter::Rejection};
 
+const JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 const REDUCED_CAPACITY: &str =
     "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity";
@@ -21,7 +22,7 @@ impl Respond for Problem {
         if grpc::asks(head) {
             return grpc::answer(rejection);
         }
-        answer(rejection, "application/problem+json", document(rejection).into())
+        answer(rejection, JSON, document(rejection).into())
     }
 }
 

@@ -1,8 +1,10 @@
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderValue, Response};
 
 use super::{Respond, answer, grpc, message};
 use crate::{key::RequestHead, limiter::Rejection};
+
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// Answers with a short text. gRPC clients, told by their content type, are answered in gRPC's way.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,6 +16,6 @@ impl Respond for Text {
             return grpc::answer(rejection);
         }
         let text = Bytes::from_static(message(rejection).as_bytes());
-        answer(rejection, "text/plain; charset=utf-8", text)
+        answer(rejection, PLAIN, text)
     }
 }

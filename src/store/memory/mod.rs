@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use self::shard::Shard;
 use super::{Answer, Hit, MAX_HITS, Reply, Store, StoreError, check};
 use crate::{
+    algorithm::Backlog,
     decision::Source,
     time::{Clock, MonotonicClock},
 };
@@ -90,24 +91,27 @@ impl Store for MemoryStore {
 impl Inner {
     fn acquire(&self, hits: &[Hit<'_>]) -> Result<Answer, StoreError> {
         check(hits)?;
-        let hashes: SmallVec<[u64; MAX_HITS]> =
-            hits.iter().map(|hit| self.hasher.hash_one(hit.key)).collect();
-        let mut locked = self.lock(&hashes);
+        let mut hashes = [0; MAX_HITS];
+        for (hash, hit) in hashes.iter_mut().zip(hits) {
+            *hash = self.hasher.hash_one(hit.key);
+        }
+        let hashes = &hashes[..hits.len()];
+        let mut locked = self.lock(hashes);
         // Read under the lock, so that nobody decides about a state from after its own time.
         let now = self.clock.now();
         let mut admitted = true;
-        let mut backlogs: SmallVec<[_; MAX_HITS]> = SmallVec::new();
-        for (hit, hash) in hits.iter().zip(&hashes) {
+        let mut backlogs = [Backlog::default(); MAX_HITS];
+        for ((hit, hash), found) in hits.iter().zip(hashes).zip(&mut backlogs) {
             let shard = self.shard(&mut locked, *hash);
             let (backlog, ahead) = hit.bucket.backlog(shard.get(*hash, hit.key), now);
             if ahead {
                 shard.put(*hash, hit.key, hit.bucket.state(backlog, 0, now), now);
             }
             admitted &= hit.bucket.fits(backlog, hit.cost);
-            backlogs.push(backlog);
+            *found = backlog;
         }
         let mut standings = SmallVec::new();
-        for ((hit, hash), backlog) in hits.iter().zip(&hashes).zip(backlogs) {
+        for ((hit, hash), backlog) in hits.iter().zip(hashes).zip(backlogs) {
             if admitted && hit.cost > 0 {
                 let state = hit.bucket.state(backlog, hit.cost, now);
                 self.shard(&mut locked, *hash).put(*hash, hit.key, state, now);
@@ -119,11 +123,19 @@ impl Inner {
 
     /// Locks the shards of all hits in one order, so that two requests never wait for each other.
     fn lock(&self, hashes: &[u64]) -> Locked<'_> {
-        let mut wanted: SmallVec<[usize; MAX_HITS]> =
-            hashes.iter().map(|hash| self.place(*hash)).collect();
+        let mut wanted = [usize::MAX; MAX_HITS];
+        for (place, hash) in wanted.iter_mut().zip(hashes) {
+            *place = self.place(*hash);
+        }
+        let wanted = &mut wanted[..hashes.len()];
         wanted.sort_unstable();
-        wanted.dedup();
-        wanted.into_iter().map(|at| (at, lock(&self.shards[at]))).collect()
+        let mut locked = Locked::new();
+        for at in wanted {
+            if locked.last().is_none_or(|(last, _)| last != at) {
+                locked.push((*at, lock(&self.shards[*at])));
+            }
+        }
+        locked
     }
 
     fn shard<'a>(&self, locked: &'a mut Locked<'_>, hash: u64) -> &'a mut Shard {

@@ -51,6 +51,16 @@ fn addresses_that_a_client_can_choose_freely_share_a_key() {
 }
 
 #[test]
+fn ipv4_is_written_as_everybody_writes_it() {
+    for octet in 0..=255_u8 {
+        for address in [[octet, 0, 10, 200], [1, octet, octet, 99], [255, 100, 9, octet]] {
+            let address = std::net::Ipv4Addr::from(address).to_string();
+            assert_eq!(text(&PeerIp, &from_peer(&address)), format!("ip:{address}"));
+        }
+    }
+}
+
+#[test]
 fn ipv4_written_as_ipv6_is_counted_as_ipv4() {
     for peer in ["::ffff:192.0.2.7", "::ffff:c000:207"] {
         assert_eq!(text(&PeerIp, &from_peer(peer)), "ip:192.0.2.7");
