@@ -30,8 +30,8 @@ function token_bucket.read(key)
   if type(value) == 'table' then
     return nil, value.err
   end
-  local us, ps = string.match(value, '^(%d+)%.?(%d*)$')
-  if not us then
+  local us, dot, ps = string.match(value, '^(%d+)(%.?)(%d*)$')
+  if not us or #us > 16 or #ps ~= 6 * #dot then
     return nil, 'WRONGTYPE the key holds a string that is no token bucket'
   end
   return { us = tonumber(us), ps = tonumber(ps) or 0 }
