@@ -3,8 +3,13 @@
 #![cfg(test)]
 
 mod atomic;
+mod differential;
+mod exact;
+mod lua_faults;
 mod outage;
 mod refusals;
+mod replay;
+mod script;
 mod script_cache;
 mod startup;
 mod support;
