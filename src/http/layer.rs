@@ -153,6 +153,10 @@ impl fmt::Debug for Shared {
     }
 }
 
+/// Marks a response whose fields, if it has any, no limiter wrote.
+#[derive(Clone, Copy)]
+struct Upstream;
+
 impl Shared {
     /// The response of the service, which learns what is left.
     pub(super) fn admitted<R>(
@@ -162,11 +166,19 @@ impl Shared {
     ) -> Response<ResponseBody<R>> {
         let (mut parts, body) = response.into_parts();
         let inner = parts.extensions.get::<Decision>();
+        let upstream = parts.extensions.get::<Upstream>().is_some();
+        let ours = inner.is_some() && !upstream;
         let binding = match inner {
             Some(inner) if !decision.is_stricter_than(inner) => inner.clone(),
             _ => decision,
         };
-        self.fields.write(&binding, inner.is_some(), &mut parts.headers);
+        // What an upstream says when it denies a request is stricter than that we admitted it.
+        let denied = parts.status == StatusCode::TOO_MANY_REQUESTS && binding.is_allowed();
+        if denied || !self.fields.write(&binding, ours, &mut parts.headers) {
+            parts.extensions.insert(Upstream);
+        } else if upstream {
+            parts.extensions.remove::<Upstream>();
+        }
         parts.extensions.insert(binding);
         Response::from_parts(parts, ResponseBody::service(body))
     }

@@ -165,7 +165,9 @@ impl Quota {
         if timescale >= PICOS_PER_SEC {
             return (self.burst, saturate(timescale.div_ceil(PICOS_PER_SEC)));
         }
-        (self.burst.max(saturate(PICOS_PER_SEC / self.unit)), 1)
+        // Not by the unit, which is rounded up: three per second would be two.
+        let per_second = u128::from(self.quantity) * PICOS_PER_SEC / picos(self.period);
+        (self.burst.max(saturate(per_second)), 1)
     }
 
     const fn literal(quantity: u64, period_secs: u64) -> Self {

@@ -68,7 +68,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn acquire(&self, hits: &[Hit<'_>]) -> Reply;
 
     /// What tells this store from others; clones that share states share it. Two layers that charge
-    /// one request to the same state of the same store charge it once.
+    /// one request to the same state of the same store charge it once. Without an identity, that
+    /// holds for layers that share a limiter.
     fn identity(&self) -> Option<usize> {
         None
     }

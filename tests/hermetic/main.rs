@@ -3,4 +3,13 @@
 #![cfg(test)]
 
 mod exact;
+mod failure;
+mod headers;
 mod key;
+mod layer;
+mod memory;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod policy;
+mod support;
+mod tidy;
