@@ -159,12 +159,15 @@ impl RedisStoreBuilder {
 /// The error never holds the URL, which may hold a password.
 fn connection_info(url: &str) -> Result<ConnectionInfo, StoreError> {
     let info = url.into_connection_info().map_err(|cause| {
-        let hint = match url.split_once("://") {
-            Some((scheme, _)) if SCHEMES.contains(&scheme) => String::new(),
-            Some((scheme, _)) => format!(": its scheme is `{scheme}`; `redis://` is expected"),
-            None => ": it must begin with `redis://`".to_owned(),
-        };
-        misconfigured(format!("the URL of the Redis server: {cause}{hint}"))
+        misconfigured(match url.split_once("://") {
+            Some((scheme, _)) if SCHEMES.contains(&scheme) => {
+                format!("the URL of the Redis server: {cause}")
+            }
+            Some((scheme, _)) => format!(
+                "the URL of the Redis server has the scheme `{scheme}`: `redis://` is expected"
+            ),
+            None => "the URL of the Redis server must begin with `redis://`".to_owned(),
+        })
     })?;
     let tcp = TcpSettings::default().set_nodelay(true);
     #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
