@@ -50,7 +50,7 @@ impl Client {
 
     /// Sends until a request is not answered 200, and returns how many were, and that answer.
     pub(crate) async fn exhaust(&mut self) -> (u64, Response<ResponseBody<String>>) {
-        for passed in 0..100_000 {
+        for passed in 0..10_000 {
             let response = self.send().await;
             if response.status() != StatusCode::OK {
                 return (passed, response);
