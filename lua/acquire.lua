@@ -23,64 +23,54 @@ local function parameters(text)
   return p
 end
 
-local states, faults, order = {}, {}, {}
-local function open(key, algorithm)
-  local state = states[key]
-  if not state and not faults[key] then
-    local fault
-    state, fault = algorithm.read(key)
-    states[key], faults[key] = state, fault
+local hits, states, faults, order = {}, {}, {}, {}
+for i = 1, #KEYS do
+  local key, p = KEYS[i], parameters(ARGV[i])
+  hits[i] = p
+  if not states[key] and not faults[key] then
+    states[key], faults[key] = p.algorithm.read(key)
     order[#order + 1] = key
   end
-  return state
 end
 
-local function decide(first, last, hits)
+local us, ps = {}, {}
+local function decide(first, last)
   local admitted = true
   for i = first, last do
-    local hit = hits[i]
-    if not hit.state then
-      admitted = false
-    elseif not hit.parameters.algorithm.look(hit, now) then
-      admitted = false
+    local p, state, fits = hits[i], states[KEYS[i]], false
+    if state then
+      fits, us[i], ps[i] = p.algorithm.look(p, state, now)
     end
+    admitted = admitted and fits
   end
   for i = first, last do
-    local hit = hits[i]
+    local p, state = hits[i], states[KEYS[i]]
     local answer = faults[KEYS[i]]
-    if hit.state then
+    if state then
       if admitted then
-        hit.parameters.algorithm.charge(hit, now)
+        p.algorithm.charge(p, state, us[i], ps[i], now)
       end
-      answer = admitted and hit.us or -1 - hit.us
-      if hit.ps ~= 0 then
-        answer = { answer, hit.ps }
+      answer = admitted and us[i] or -1 - us[i]
+      if ps[i] ~= 0 then
+        answer = { answer, ps[i] }
       end
     end
     reply[i + 1] = answer
   end
 end
 
-local hits, algorithms = {}, {}
-for i = 1, #KEYS do
-  local p = parameters(ARGV[i])
-  hits[i] = { parameters = p, state = open(KEYS[i], p.algorithm) }
-  algorithms[KEYS[i]] = p.algorithm
-end
-
 local first = 1
 for i = 1, #KEYS do
   if i == #KEYS or string.byte(ARGV[i + 1]) ~= 43 then
-    decide(first, i, hits)
+    decide(first, i)
     first = i + 1
   end
 end
 
 for i = 1, #order do
-  local key = order[i]
-  local state = states[key]
+  local state = states[order[i]]
   if state and state.changed then
-    algorithms[key].write(key, state, now)
+    state.algorithm.write(order[i], state, now)
   end
 end
 

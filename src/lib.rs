@@ -3,6 +3,8 @@
 
 pub mod algorithm;
 mod decision;
+#[cfg(doc)]
+pub mod docs;
 mod http;
 pub mod key;
 mod limiter;

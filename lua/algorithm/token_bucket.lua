@@ -7,8 +7,8 @@
 -- returns  token_bucket, with
 --            parse(text): the parameters of a hit
 --            read(key): the state, or nil and what is wrong with the key
---            look(hit, now): whether the hit fits; sets its backlog
---            charge(hit, now): takes the hit's increment
+--            look(p, state, now): whether a hit with the parameters p fits, and its backlog, us and ps
+--            charge(p, state, us, ps, now): takes the hit's increment, on that backlog
 --            write(key, state, now): keeps the state until it equals a fresh one
 
 local token_bucket = {}
@@ -25,20 +25,19 @@ end
 function token_bucket.read(key)
   local value = redis.pcall('GET', key)
   if not value then
-    return { us = 0, ps = 0 }
+    return { algorithm = token_bucket, us = 0, ps = 0, changed = false }
   end
   if type(value) == 'table' then
     return nil, value.err
   end
-  local us, ps = string.match(value, '^(%d+)%.?(%d*)$')
-  if not us then
+  local us, dot, ps = string.match(value, '^(%d+)(%.?)(%d*)$')
+  if not us or #us > 16 or #ps ~= 6 * #dot then
     return nil, 'WRONGTYPE the key holds a string that is no token bucket'
   end
-  return { us = tonumber(us), ps = tonumber(ps) or 0 }
+  return { algorithm = token_bucket, us = tonumber(us), ps = tonumber(ps) or 0, changed = false }
 end
 
-function token_bucket.look(hit, now)
-  local p, state = hit.parameters, hit.state
+function token_bucket.look(p, state, now)
   local us, ps = state.us - now, state.ps
   if us < 0 then
     us, ps = 0, 0
@@ -47,20 +46,18 @@ function token_bucket.look(hit, now)
     us, ps = p.cu, p.cp
     state.us, state.ps, state.changed = now + us, ps, true
   end
-  hit.us, hit.ps = us, ps
-  us, ps = us + p.iu, ps + p.ip
-  if ps >= 1000000 then
-    us, ps = us + 1, ps - 1000000
+  local after, rest = us + p.iu, ps + p.ip
+  if rest >= 1000000 then
+    after, rest = after + 1, rest - 1000000
   end
-  return us < p.cu or (us == p.cu and ps <= p.cp)
+  return after < p.cu or (after == p.cu and rest <= p.cp), us, ps
 end
 
-function token_bucket.charge(hit, now)
-  local p, state = hit.parameters, hit.state
+function token_bucket.charge(p, state, us, ps, now)
   if p.iu == 0 and p.ip == 0 then
     return
   end
-  local us, ps = hit.us + p.iu, hit.ps + p.ip
+  us, ps = us + p.iu, ps + p.ip
   if ps >= 1000000 then
     us, ps = us + 1, ps - 1000000
   end

@@ -93,16 +93,16 @@ impl Fields {
     }
 
     /// Writes what `decision` says. Fields that are there already are replaced if they are `ours`, or
-    /// looser; those of a stricter upstream stay.
-    pub(super) fn write(&self, decision: &Decision, ours: bool, headers: &mut HeaderMap) {
-        let Some(binding) = decision.binding() else { return };
+    /// looser; those of a stricter upstream stay. Returns whether the fields are ours now.
+    pub(super) fn write(&self, decision: &Decision, ours: bool, headers: &mut HeaderMap) -> bool {
+        let Some(binding) = decision.binding() else { return ours };
         if self.format == HeaderFormat::None {
-            return;
+            return ours;
         }
         if headers.keys().any(is_known) {
             if !ours && upstream(headers).is_some_and(|left| left <= binding.standing().remaining())
             {
-                return;
+                return false;
             }
             for name in KNOWN {
                 headers.remove(name);
@@ -114,6 +114,7 @@ impl Fields {
         if matches!(self.format, HeaderFormat::Draft | HeaderFormat::Both) {
             self.write_draft(decision, binding, headers);
         }
+        true
     }
 
     fn write_x(&self, decision: &Decision, binding: &Verdict, headers: &mut HeaderMap) {

@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderValue, Response, StatusCode, header::WWW_AUTHENTICATE};
 use tower_layer::Layer;
 
 use super::{
@@ -153,6 +153,10 @@ impl fmt::Debug for Shared {
     }
 }
 
+/// Marks a response whose fields, if it has any, no limiter wrote.
+#[derive(Clone, Copy)]
+struct Upstream;
+
 impl Shared {
     /// The response of the service, which learns what is left.
     pub(super) fn admitted<R>(
@@ -162,11 +166,19 @@ impl Shared {
     ) -> Response<ResponseBody<R>> {
         let (mut parts, body) = response.into_parts();
         let inner = parts.extensions.get::<Decision>();
+        let upstream = parts.extensions.get::<Upstream>().is_some();
+        let ours = inner.is_some() && !upstream;
         let binding = match inner {
             Some(inner) if !decision.is_stricter_than(inner) => inner.clone(),
             _ => decision,
         };
-        self.fields.write(&binding, inner.is_some(), &mut parts.headers);
+        // What an upstream says when it denies a request is stricter than that we admitted it.
+        let denied = parts.status == StatusCode::TOO_MANY_REQUESTS && binding.is_allowed();
+        if denied || !self.fields.write(&binding, ours, &mut parts.headers) {
+            parts.extensions.insert(Upstream);
+        } else if upstream {
+            parts.extensions.remove::<Upstream>();
+        }
         parts.extensions.insert(binding);
         Response::from_parts(parts, ResponseBody::service(body))
     }
@@ -184,6 +196,13 @@ impl Shared {
             Rejection::NoKey(_) => None,
         };
         headers::finish(retry_after, response.headers_mut());
+        if let Rejection::NoKey(error) = &rejection
+            && let Some(challenge) = error.challenge()
+            && response.status() == StatusCode::UNAUTHORIZED
+        {
+            let challenge = HeaderValue::from_static(challenge);
+            response.headers_mut().entry(WWW_AUTHENTICATE).or_insert(challenge);
+        }
         if let Rejection::Limited(decision) = &rejection {
             response.extensions_mut().insert(decision.clone());
         }

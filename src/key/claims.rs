@@ -1,11 +1,8 @@
 use std::{fmt, marker::PhantomData};
 
-use http::StatusCode;
-
 use super::{Key, KeyError, KeyExtractor, RequestHead};
 
-const ABSENT: KeyError =
-    KeyError::missing("the request is not authenticated").with_status(StatusCode::UNAUTHORIZED);
+const ABSENT: KeyError = KeyError::unauthenticated("the request is not authenticated", "Bearer");
 
 /// Counts by a claim of the caller's token, such as its subject.
 ///

@@ -7,6 +7,7 @@ use http::StatusCode;
 pub struct KeyError {
     status: StatusCode,
     message: &'static str,
+    challenge: Option<&'static str>,
     cause: Cause,
 }
 
@@ -21,20 +22,28 @@ impl KeyError {
     /// The request does not carry what the key is made of; `message` tells the client so.
     #[must_use]
     pub const fn missing(message: &'static str) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, message, cause: Cause::Missing }
+        Self::new(message, Cause::Missing)
+    }
+
+    /// The request carries no credential. Where the policy rejects it, the answer is 401 with
+    /// `WWW-Authenticate: challenge` (RFC 9110 §15.5.2).
+    #[must_use]
+    pub const fn unauthenticated(message: &'static str, challenge: &'static str) -> Self {
+        let error = Self::missing(message).with_status(StatusCode::UNAUTHORIZED);
+        Self { challenge: Some(challenge), ..error }
     }
 
     /// The request carries it, but malformed.
     #[must_use]
     pub const fn invalid(message: &'static str) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, message, cause: Cause::Invalid }
+        Self::new(message, Cause::Invalid)
     }
 
     /// The service that the limiter stands in does not provide it, whatever a client sends. This is
     /// logged as an error, and `message` says what to add.
     #[must_use]
     pub const fn setup(message: &'static str) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, message, cause: Cause::Setup }
+        Self::new(message, Cause::Setup)
     }
 
     /// Answers with `status` instead of 400, where the policy rejects such requests.
@@ -56,6 +65,12 @@ impl KeyError {
         self.message
     }
 
+    /// The challenge that an answer with status 401 carries.
+    #[must_use]
+    pub const fn challenge(&self) -> Option<&'static str> {
+        self.challenge
+    }
+
     /// Whether the request just did not carry a key.
     #[must_use]
     pub const fn is_missing(&self) -> bool {
@@ -66,6 +81,10 @@ impl KeyError {
     #[must_use]
     pub const fn is_setup(&self) -> bool {
         matches!(self.cause, Cause::Setup)
+    }
+
+    const fn new(message: &'static str, cause: Cause) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, message, challenge: None, cause }
     }
 }
 

@@ -1,5 +1,5 @@
 use http::{
-    HeaderName, StatusCode,
+    HeaderName,
     header::{AUTHORIZATION, InvalidHeaderName},
 };
 
@@ -155,13 +155,12 @@ impl ApiKey {
 
 impl KeyExtractor for ApiKey {
     fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError> {
-        const ABSENT: KeyError = KeyError::missing("the request carries no API key")
-            .with_status(StatusCode::UNAUTHORIZED);
-        let secret = match &self.source {
-            Source::Header(name) => head.line(name)?,
-            Source::Bearer => head.line(AUTHORIZATION)?.map_or(Ok(None), bearer_token)?,
+        let (secret, challenge) = match &self.source {
+            Source::Header(name) => (head.line(name)?, "ApiKey"),
+            Source::Bearer => (head.line(AUTHORIZATION)?.map_or(Ok(None), bearer_token)?, "Bearer"),
         };
-        let secret = secret.filter(|secret| !secret.is_empty()).ok_or(ABSENT)?;
+        let absent = KeyError::unauthenticated("the request carries no API key", challenge);
+        let secret = secret.filter(|secret| !secret.is_empty()).ok_or(absent)?;
         let digest = match &self.hash_key {
             Some(key) => key.digest(secret),
             None => secret::digest(secret),

@@ -64,11 +64,13 @@ impl Charge {
         }
         let mut hits = SmallVec::<[Hit<'_>; 2]>::new();
         let mut start = 0;
+        // A store that has no identity is told from others by its place in its limiter.
+        let identity = store.identity().unwrap_or_else(|| std::ptr::from_ref(store).addr());
         self.marks.clear();
         for ((at, _), end) in self.keys.iter().zip(&ends) {
             let limit = limits.get(*at);
             let key = &names[start..*end];
-            let mark = mark(store.identity(), key);
+            let mark = mark(identity, key);
             let cost = if self.charged.contains(&mark) { 0 } else { limit.units() };
             hits.push(Hit { key, bucket: limit.bucket(), cost });
             self.marks.push(mark);
@@ -137,7 +139,7 @@ impl<'a> Limits<'a> {
     }
 }
 
-fn mark(store: Option<usize>, key: &[u8]) -> u64 {
+fn mark(store: usize, key: &[u8]) -> u64 {
     let mut hasher = MARKS.build_hasher();
     store.hash(&mut hasher);
     hasher.write(key);

@@ -58,13 +58,14 @@ impl Limiter {
     }
 
     /// A limiter that asks `store`, and keeps in `fallback` what policies with
-    /// [`OnFailure::Local`] count while the store does not answer.
+    /// [`OnFailure::Local`] count while the store does not answer. Its clock also tells when a store
+    /// that failed has been well for long enough to say so in the log.
     #[must_use]
     pub fn with_fallback(store: impl Store, fallback: MemoryStore) -> Self {
         Self(Arc::new(Inner {
             store: Box::new(store),
+            health: Health::new(fallback.clock()),
             fallback,
-            health: Health::new(),
             setup_logged: AtomicBool::new(false),
         }))
     }

@@ -1,9 +1,12 @@
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, AtomicU64, Ordering},
+};
 
 use crate::{
     store::{StoreError, StoreErrorKind},
     telemetry,
-    time::{Clock, MICROS_PER_SEC, MonotonicClock},
+    time::{Clock, MICROS_PER_SEC},
 };
 
 /// A store counts as failing until no request has failed for so long: one flaky key would else log
@@ -13,19 +16,15 @@ const QUIET: u64 = MICROS_PER_SEC;
 /// Whether the store answers, so that each change of that is logged once, and not each request.
 #[derive(Debug)]
 pub(crate) struct Health {
-    clock: MonotonicClock,
+    clock: Arc<dyn Clock>,
     /// A bit for each kind of failure that was logged since the store last answered.
     failing: AtomicU32,
     last_failure: AtomicU64,
 }
 
 impl Health {
-    pub(crate) fn new() -> Self {
-        Self {
-            clock: MonotonicClock::new(),
-            failing: AtomicU32::new(0),
-            last_failure: AtomicU64::new(0),
-        }
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, failing: AtomicU32::new(0), last_failure: AtomicU64::new(0) }
     }
 
     pub(crate) fn answered(&self) {

@@ -68,7 +68,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn acquire(&self, hits: &[Hit<'_>]) -> Reply;
 
     /// What tells this store from others; clones that share states share it. Two layers that charge
-    /// one request to the same state of the same store charge it once.
+    /// one request to the same state of the same store charge it once. Without an identity, that
+    /// holds for layers that share a limiter.
     fn identity(&self) -> Option<usize> {
         None
     }
@@ -79,19 +80,26 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-impl<S: Store + ?Sized> Store for Arc<S> {
-    fn acquire(&self, hits: &[Hit<'_>]) -> Reply {
-        (**self).acquire(hits)
-    }
+macro_rules! delegate {
+    ($pointer:ident) => {
+        impl<S: Store + ?Sized> Store for $pointer<S> {
+            fn acquire(&self, hits: &[Hit<'_>]) -> Reply {
+                (**self).acquire(hits)
+            }
 
-    fn identity(&self) -> Option<usize> {
-        (**self).identity()
-    }
+            fn identity(&self) -> Option<usize> {
+                (**self).identity()
+            }
 
-    fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        (**self).shutdown()
-    }
+            fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+                (**self).shutdown()
+            }
+        }
+    };
 }
+
+delegate!(Arc);
+delegate!(Box);
 
 /// Checks what every store asks of the hits of a request.
 fn check(hits: &[Hit<'_>]) -> Result<(), StoreError> {

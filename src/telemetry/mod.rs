@@ -57,9 +57,9 @@ pub(crate) fn store_failed(kind: &'static str) {
 /// The store begins to fail, in this way.
 pub(crate) fn store_failing(error: &dyn std::error::Error, misconfigured: bool) {
     if misconfigured {
-        tracing::error!(%error, "the store is misconfigured; policies do what they do on failure");
+        tracing::error!(%error, "the store is misconfigured; policies apply their `on_failure`");
     } else {
-        tracing::warn!(%error, "the store fails; policies do what they do on failure");
+        tracing::warn!(%error, "the store fails; policies apply their `on_failure`");
     }
 }
 

@@ -1,3 +1,15 @@
 //! Tests against real servers, which they start themselves.
 
+#![cfg(test)]
+
+mod atomic;
+mod differential;
+mod exact;
+mod lua_faults;
+mod outage;
+mod refusals;
+mod replay;
+mod script;
+mod script_cache;
+mod startup;
 mod support;

@@ -1,1 +1,68 @@
-fn main() {}
+//! A service that shows what tollgate does: a demo page, limited for each client address, in memory
+//! or in a Redis that several gateways share.
+
+mod app;
+mod args;
+mod banner;
+mod serve;
+
+use std::{
+    env,
+    error::Error,
+    io::{self, IsTerminal as _},
+    process::ExitCode,
+};
+
+use clap::Parser as _;
+use tokio::net::TcpListener;
+use tollgate::{Limiter, MemoryStore};
+use tracing_subscriber::{
+    filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
+
+use crate::args::Args;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main]
+async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
+    log()?;
+    // What cannot be right at any time is the command line's fault, and ends here.
+    let policy = app::policy(args).unwrap_or_else(|error| args::reject(error));
+    let limiter = match &args.redis {
+        Some(url) => app::redis(url)
+            .await
+            .unwrap_or_else(|error| args::reject(format_args!("--redis: {error}"))),
+        None => Limiter::new(MemoryStore::new()),
+    };
+    let listener = TcpListener::bind(args.listen)
+        .await
+        .map_err(|cause| format!("cannot listen on {}: {cause}", args.listen))?;
+    banner::print(args, listener.local_addr()?);
+    serve::until_signal(listener, app::router(policy, &limiter)).await?;
+    limiter.shutdown().await;
+    Ok(())
+}
+
+/// Logs to the standard error what `RUST_LOG` asks for, such as `info,tollgate=debug`.
+fn log() -> Result<(), Box<dyn Error>> {
+    let wanted = env::var("RUST_LOG").unwrap_or_else(|_| "info".to_owned());
+    let filter = wanted.parse::<Targets>();
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal());
+    tracing_subscriber::registry()
+        .with(lines)
+        .with(filter.map_err(|cause| format!("RUST_LOG={wanted}: {cause}"))?)
+        .init();
+    Ok(())
+}

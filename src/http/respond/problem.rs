@@ -45,9 +45,15 @@ fn document(rejection: &Rejection) -> String {
         }
     }
     text.push('"');
-    if let Rejection::Limited(decision) = rejection {
+    let verdicts = match rejection {
+        Rejection::Limited(decision) => Some(decision.verdicts()),
+        // Both types have this member; nobody knows which limits would have been violated.
+        Rejection::StoreFailed(_) => Some([].as_slice()),
+        Rejection::NoKey(_) => None,
+    };
+    if let Some(verdicts) = verdicts {
         text.push_str(r#","violated-policies":["#);
-        let violated = decision.verdicts().iter().filter(|verdict| !verdict.standing().fits());
+        let violated = verdicts.iter().filter(|verdict| !verdict.standing().fits());
         for (at, verdict) in violated.enumerate() {
             let comma = if at == 0 { "" } else { "," };
             let _ = write!(text, r#"{comma}"{}""#, verdict.name());

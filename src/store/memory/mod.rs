@@ -70,6 +70,10 @@ impl MemoryStore {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.0.clock)
+    }
 }
 
 impl Default for MemoryStore {

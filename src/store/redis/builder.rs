@@ -20,6 +20,10 @@ const MAX_PREFIX: usize = 64;
 /// A peer that acknowledges nothing for so long is gone, whatever the kernel hopes.
 const USER_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// Schemes that the client knows; a URL with one of them has another fault.
+const SCHEMES: [&str; 7] =
+    ["redis", "rediss", "valkey", "valkeys", "redis+unix", "valkey+unix", "unix"];
+
 /// Where connections come from.
 #[derive(Clone)]
 pub(super) enum Target {
@@ -154,13 +158,16 @@ impl RedisStoreBuilder {
 
 /// The error never holds the URL, which may hold a password.
 fn connection_info(url: &str) -> Result<ConnectionInfo, StoreError> {
-    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     let info = url.into_connection_info().map_err(|cause| {
-        let hint = match scheme {
-            "" => "it must begin with `redis://`".to_owned(),
-            scheme => format!("its scheme is `{scheme}`; `redis://` is expected"),
-        };
-        misconfigured(format!("the URL of the Redis server: {cause}: {hint}"))
+        misconfigured(match url.split_once("://") {
+            Some((scheme, _)) if SCHEMES.contains(&scheme) => {
+                format!("the URL of the Redis server: {cause}")
+            }
+            Some((scheme, _)) => format!(
+                "the URL of the Redis server has the scheme `{scheme}`: `redis://` is expected"
+            ),
+            None => "the URL of the Redis server must begin with `redis://`".to_owned(),
+        })
     })?;
     let tcp = TcpSettings::default().set_nodelay(true);
     #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]

@@ -16,7 +16,7 @@ pub(super) fn is_no_script(error: &RedisError) -> bool {
 /// a server that was demoted, or it is not authenticated.
 pub(super) fn breaks_connection(error: &RedisError) -> bool {
     error.is_unrecoverable_error()
-        || matches!(code(error), Some("READONLY" | "NOAUTH"))
+        || matches!(error.code(), Some("READONLY" | "NOAUTH"))
         || error.to_string().contains("-READONLY ")
 }
 
@@ -56,16 +56,8 @@ fn kind(error: &RedisError) -> StoreErrorKind {
         ErrorKind::Io => StoreErrorKind::Unreachable,
         _ => {
             let detail = error.detail().unwrap_or_default();
-            code(error).map_or(StoreErrorKind::Unexpected, |code| server(code, detail))
+            error.code().map_or(StoreErrorKind::Unexpected, |code| server(code, detail))
         }
-    }
-}
-
-fn code(error: &RedisError) -> Option<&str> {
-    match error.kind() {
-        ErrorKind::Server(ServerErrorKind::NoPerm) => Some("NOPERM"),
-        ErrorKind::Server(ServerErrorKind::ReadOnly) => Some("READONLY"),
-        _ => error.code(),
     }
 }
 
@@ -76,7 +68,7 @@ fn server(code: &str, detail: &str) -> StoreErrorKind {
         "LOADING" | "BUSY" | "CLUSTERDOWN" | "TRYAGAIN" | "MASTERDOWN" => StoreErrorKind::Busy,
         "READONLY" | "NOREPLICAS" | "MISCONF" => StoreErrorKind::ReadOnly,
         "OOM" => StoreErrorKind::OutOfMemory,
-        "NOAUTH" | "WRONGPASS" | "NOPERM" | "WRONGTYPE" | "CROSSSLOT" => {
+        "NOAUTH" | "WRONGPASS" | "NOPERM" | "WRONGTYPE" | "CROSSSLOT" | "MOVED" | "ASK" => {
             StoreErrorKind::Misconfigured
         }
         _ if detail.contains("max number of clients") => StoreErrorKind::Unreachable,

@@ -1,7 +1,11 @@
 //! How much is allowed: units per period, with a burst.
 
+mod error;
+
 use std::{fmt, time::Duration};
 
+use self::error::Fault;
+pub use self::error::QuotaError;
 use crate::time::{PICOS_PER_MICRO, PICOS_PER_SEC};
 
 const PICOS_PER_NANO: u128 = 1_000;
@@ -161,7 +165,9 @@ impl Quota {
         if timescale >= PICOS_PER_SEC {
             return (self.burst, saturate(timescale.div_ceil(PICOS_PER_SEC)));
         }
-        (self.burst.max(saturate(PICOS_PER_SEC / self.unit)), 1)
+        // Not by the unit, which is rounded up: three per second would be two.
+        let per_second = u128::from(self.quantity) * PICOS_PER_SEC / picos(self.period);
+        (self.burst.max(saturate(per_second)), 1)
     }
 
     const fn literal(quantity: u64, period_secs: u64) -> Self {
@@ -172,30 +178,34 @@ impl Quota {
     }
 
     const fn checked(quantity: u64, period: Duration, burst: u64) -> Result<Self, QuotaError> {
-        if quantity == 0 {
-            return fail(quantity, period, burst, Fault::NoQuantity);
+        match fault(quantity, period, burst) {
+            Some(fault) => Err(QuotaError { quantity, period, burst, fault }),
+            None => Ok(Self { quantity, period, burst, unit: unit(quantity, period) }),
         }
-        if burst == 0 {
-            return fail(quantity, period, burst, Fault::NoBurst);
-        }
-        let length = picos(period);
-        if length == 0 {
-            return fail(quantity, period, burst, Fault::NoPeriod);
-        }
-        if length > TEN_YEARS {
-            return fail(quantity, period, burst, Fault::LongPeriod);
-        }
-        let unit = length.div_ceil(quantity as u128);
-        if unit < PICOS_PER_NANO {
-            return fail(quantity, period, burst, Fault::Fast);
-        }
-        match unit.checked_mul(burst as u128) {
-            Some(refill) if refill < PICOS_PER_MICRO => {
-                fail(quantity, period, burst, Fault::SmallBurst)
-            }
-            Some(refill) if refill <= TEN_YEARS => Ok(Self { quantity, period, burst, unit }),
-            _ => fail(quantity, period, burst, Fault::LargeBurst),
-        }
+    }
+}
+
+const fn fault(quantity: u64, period: Duration, burst: u64) -> Option<Fault> {
+    if quantity == 0 {
+        return Some(Fault::NoQuantity);
+    }
+    if burst == 0 {
+        return Some(Fault::NoBurst);
+    }
+    if period.is_zero() {
+        return Some(Fault::NoPeriod);
+    }
+    if picos(period) > TEN_YEARS {
+        return Some(Fault::LongPeriod);
+    }
+    let unit = unit(quantity, period);
+    if unit < PICOS_PER_NANO {
+        return Some(Fault::Fast);
+    }
+    match unit.checked_mul(burst as u128) {
+        Some(refill) if refill < PICOS_PER_MICRO => Some(Fault::SmallBurst),
+        Some(refill) if refill <= TEN_YEARS => None,
+        _ => Some(Fault::LargeBurst),
     }
 }
 
@@ -225,118 +235,10 @@ impl fmt::Display for Length {
     }
 }
 
-/// A quota that cannot be kept; the message names the value and the bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QuotaError {
-    quantity: u64,
-    period: Duration,
-    burst: u64,
-    fault: Fault,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
-    NoQuantity,
-    NoPeriod,
-    LongPeriod,
-    NoBurst,
-    Fast,
-    SmallBurst,
-    LargeBurst,
-}
-
-const fn fail(
-    quantity: u64,
-    period: Duration,
-    burst: u64,
-    fault: Fault,
-) -> Result<Quota, QuotaError> {
-    Err(QuotaError { quantity, period, burst, fault })
-}
-
-impl QuotaError {
-    const fn message(&self) -> Message {
-        let quota = Message::new()
-            .text("a quota of ")
-            .number(self.quantity as u128)
-            .text(" per ")
-            .length(picos(self.period))
-            .text(" with a burst of ")
-            .number(self.burst as u128);
-        match self.fault {
-            Fault::NoQuantity => quota.text(": the quantity must be at least 1"),
-            Fault::NoPeriod => quota.text(": the period must be longer than 0"),
-            Fault::LongPeriod => quota.text(": the period must be at most 10 years (315360000 s)"),
-            Fault::NoBurst => quota.text(": the burst must be at least 1"),
-            Fault::Fast => quota
-                .text(": a unit may come back at most every nanosecond; for this period the quantity must be at most ")
-                .number(picos(self.period) / PICOS_PER_NANO),
-            Fault::SmallBurst => quota
-                .text(": the burst must hold what comes back in one microsecond, at least ")
-                .number(PICOS_PER_MICRO.div_ceil(self.unit())),
-            Fault::LargeBurst => quota
-                .text(": the whole burst must come back within 10 years (315360000 s); at this rate the burst must be at most ")
-                .number(TEN_YEARS / self.unit()),
-        }
-    }
-
-    const fn unit(&self) -> u128 {
-        picos(self.period).div_ceil(self.quantity as u128)
-    }
-}
-
-impl fmt::Display for QuotaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.message().as_str())
-    }
-}
-
-impl std::error::Error for QuotaError {}
-
-/// A message that can be put together in a constant, where formatting is not possible.
-struct Message {
-    bytes: [u8; 320],
-    len: usize,
-}
-
-impl Message {
-    const fn new() -> Self {
-        Self { bytes: [0; 320], len: 0 }
-    }
-
-    const fn text(mut self, text: &str) -> Self {
-        let mut at = 0;
-        while at < text.len() && self.len < self.bytes.len() {
-            self.bytes[self.len] = text.as_bytes()[at];
-            self.len += 1;
-            at += 1;
-        }
-        self
-    }
-
-    const fn number(self, number: u128) -> Self {
-        let rest = if number >= 10 { self.number(number / 10) } else { self };
-        let digit = [b'0' + (number % 10) as u8];
-        match std::str::from_utf8(&digit) {
-            Ok(digit) => rest.text(digit),
-            Err(_) => rest,
-        }
-    }
-
-    const fn length(self, picos: u128) -> Self {
-        if picos.is_multiple_of(PICOS_PER_SEC) {
-            return self.number(picos / PICOS_PER_SEC).text(" s");
-        }
-        self.number(picos / PICOS_PER_NANO).text(" ns")
-    }
-
-    const fn as_str(&self) -> &str {
-        let (text, _) = self.bytes.split_at(self.len);
-        match std::str::from_utf8(text) {
-            Ok(text) => text,
-            Err(_) => "a quota that cannot be kept",
-        }
-    }
+/// Picoseconds until one unit comes back. Rounded up: never more than the quantity comes back in
+/// a period.
+const fn unit(quantity: u64, period: Duration) -> u128 {
+    picos(period).div_ceil(quantity as u128)
 }
 
 const fn picos(span: Duration) -> u128 {

@@ -1,0 +1,81 @@
+//! What is served, and how it is limited.
+
+use std::error::Error;
+
+use axum::{
+    Extension, Router,
+    http::{HeaderName, header::RETRY_AFTER},
+    routing::get,
+};
+use tollgate::{
+    ClientIp, Decision, Limit, Limiter, Policy, RateLimitLayer, RedisStore, StoreError,
+};
+use tower_http::cors::{Any, CorsLayer};
+
+use crate::args::Args;
+
+/// The limit of the demo page.
+pub(crate) fn policy(args: &Args) -> Result<Policy, Box<dyn Error>> {
+    let client = if args.trust.is_empty() {
+        ClientIp::peer()
+    } else {
+        ClientIp::x_forwarded_for(&args.trust)?
+    };
+    let policy = Policy::new("gateway")
+        .limit(client, Limit::new("requests", args.limit))
+        .on_failure(args.on_failure)
+        .build()?;
+    Ok(policy)
+}
+
+/// A limiter over the Redis at `url`, also if it cannot be reached yet: that may change, and until
+/// then the policy says what happens.
+pub(crate) async fn redis(url: &str) -> Result<Limiter, StoreError> {
+    let builder = RedisStore::builder(url);
+    let store = match builder.clone().connect().await {
+        Ok(store) => store,
+        Err(error) => {
+            // A wrong URL stays wrong.
+            let store = builder.connect_lazy()?;
+            tracing::warn!(%error, "Redis cannot be used yet; starting all the same, and trying again");
+            store
+        }
+    };
+    Ok(Limiter::new(store))
+}
+
+/// The demo page, limited, and the health check, which is not.
+pub(crate) fn router(policy: Policy, limiter: &Limiter) -> Router {
+    Router::new()
+        .route("/", get(page))
+        .layer(RateLimitLayer::with_policy(policy, limiter))
+        // A layer stands around the routes above it only.
+        .route("/healthz", get(|| async { "ok\n" }))
+        // Outside of the limiter, so that browsers may read denials, and preflights are not counted.
+        .layer(cors())
+}
+
+async fn page(Extension(decision): Extension<Decision>) -> String {
+    match decision.binding() {
+        Some(verdict) => {
+            let (left, of) = (verdict.standing().remaining(), verdict.quota().capacity());
+            format!("hello, {left} of {of} requests left\n")
+        }
+        None => "hello, nobody counts: the limits cannot be checked right now\n".to_owned(),
+    }
+}
+
+fn cors() -> CorsLayer {
+    let limits = [
+        "x-ratelimit-limit",
+        "x-ratelimit-remaining",
+        "x-ratelimit-reset",
+        "ratelimit",
+        "ratelimit-policy",
+    ];
+    let exposed = limits.map(HeaderName::from_static).into_iter().chain([RETRY_AFTER]);
+    CorsLayer::new()
+        .allow_origin(Any)
+        .allow_headers(Any)
+        .expose_headers(exposed.collect::<Vec<_>>())
+}

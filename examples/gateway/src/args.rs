@@ -1,0 +1,120 @@
+//! The command line.
+
+use std::{error::Error, fmt, net::SocketAddr, time::Duration};
+
+use clap::{CommandFactory as _, Parser, error::ErrorKind};
+use tollgate::{ClientIp, OnFailure, Quota, key::TrustError};
+
+/// Serves a demo page and limits its requests for each client address.
+#[derive(Parser)]
+#[command(version)]
+pub(crate) struct Args {
+    /// Address and port to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = address)]
+    pub(crate) listen: SocketAddr,
+
+    /// Redis that keeps the limits, shared by all gateways that use it, such as
+    /// `redis://127.0.0.1/`; without it they are kept in memory, for this process alone
+    #[arg(long, value_name = "URL")]
+    pub(crate) redis: Option<String>,
+
+    /// Requests per period for each client address, such as `5/10s`, `100/m`, `1000/h`, `10000/d`
+    #[arg(long, value_name = "N/PERIOD", default_value = "5/10s", value_parser = quota)]
+    pub(crate) limit: Quota,
+
+    /// Address or range of a proxy whose `X-Forwarded-For` is believed; may be given several times
+    #[arg(long, value_name = "CIDR", value_parser = proxy)]
+    pub(crate) trust: Vec<String>,
+
+    /// What happens to requests while Redis does not answer: `allow`, `deny`, or `local`, which
+    /// limits them in memory; `local:0.25` to a quarter of the limit
+    #[arg(long, value_name = "HOW", default_value = "allow", value_parser = on_failure)]
+    pub(crate) on_failure: OnFailure,
+}
+
+/// Ends the process as a wrong argument does: with the message and status 2.
+pub(crate) fn reject(message: impl fmt::Display) -> ! {
+    Args::command().error(ErrorKind::ValueValidation, message).exit()
+}
+
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "it must be an address and a port, such as 127.0.0.1:8080 or [::]:80")
+}
+
+fn quota(text: &str) -> Result<Quota, Box<dyn Error + Send + Sync>> {
+    const FORM: &str = "it must be a number of requests, a slash, and a period in s, m, h or d, \
+                        such as 5/10s or 100/m";
+    let (quantity, period) = text.split_once('/').ok_or(FORM)?;
+    let digits = period.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match &period[digits.len()..] {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return Err(FORM.into()),
+    };
+    let count = if digits.is_empty() { 1 } else { whole(digits).ok_or(FORM)? };
+    // A number that has no place here is far out of the quota's bounds, which the message names.
+    let period = Duration::from_secs(count.saturating_mul(unit));
+    Ok(Quota::new(whole(quantity).ok_or(FORM)?, period)?)
+}
+
+/// A number of digits alone; one that is too large is the largest.
+fn whole(digits: &str) -> Option<u64> {
+    let plain = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    plain.then(|| digits.parse().unwrap_or(u64::MAX))
+}
+
+fn proxy(text: &str) -> Result<String, TrustError> {
+    ClientIp::x_forwarded_for([text]).map(|_| text.to_owned())
+}
+
+fn on_failure(text: &str) -> Result<OnFailure, &'static str> {
+    const FORM: &str = "it must be allow, deny, local, or local: and a share, such as local:0.25";
+    match text {
+        "allow" => Ok(OnFailure::Allow),
+        "deny" => Ok(OnFailure::Deny),
+        "local" => Ok(OnFailure::Local { share: 1.0 }),
+        _ => {
+            let share = text.strip_prefix("local:").and_then(|share| share.parse().ok());
+            Ok(OnFailure::Local { share: share.ok_or(FORM)? })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(line: &str) -> Result<Args, String> {
+        let words = ["gateway"].into_iter().chain(line.split_whitespace());
+        Args::try_parse_from(words).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn without_arguments() {
+        let args = args("").unwrap();
+        assert_eq!(args.listen.to_string(), "127.0.0.1:8080");
+        assert_eq!(args.limit, Quota::new(5, Duration::from_secs(10)).unwrap());
+        assert_eq!(args.on_failure, OnFailure::Allow);
+        assert!(args.redis.is_none() && args.trust.is_empty());
+    }
+
+    #[test]
+    fn limits() {
+        let limit = |text: &str| args(&format!("--limit {text}")).unwrap().limit;
+        assert_eq!(limit("20/s"), Quota::per_second(20));
+        assert_eq!(limit("100/1m"), Quota::per_minute(100));
+        assert_eq!(limit("1000/h"), Quota::per_hour(1_000));
+        assert_eq!(limit("10000/d"), Quota::per_day(10_000));
+        assert_eq!(limit("3/90s"), Quota::new(3, Duration::from_secs(90)).unwrap());
+    }
+
+    #[test]
+    fn on_failure() {
+        let how = |text: &str| args(&format!("--on-failure {text}")).unwrap().on_failure;
+        assert_eq!(how("deny"), OnFailure::Deny);
+        assert_eq!(how("local"), OnFailure::Local { share: 1.0 });
+        assert_eq!(how("local:0.25"), OnFailure::Local { share: 0.25 });
+    }
+}

@@ -1,0 +1,11 @@
+//! Tests of the program: it is started, asked over HTTP, and ended by a signal.
+
+#![cfg(unix)]
+
+mod alone;
+mod arguments;
+#[cfg(test)]
+#[path = "../../../../tests/servers/support/port.rs"]
+mod port;
+mod redis;
+mod support;

@@ -1,0 +1,175 @@
+//! A gateway and a Redis that end with the test, and a client.
+
+#![cfg(test)]
+
+use std::{
+    env,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    thread,
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::port::free_port;
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A process that is killed when dropped.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A running gateway.
+pub(crate) struct Gateway {
+    process: Process,
+    pub(crate) address: SocketAddr,
+    /// What it printed at the start.
+    pub(crate) banner: String,
+}
+
+impl Gateway {
+    /// Starts it on a free port, and waits until it says that it listens.
+    pub(crate) fn start(args: &[&str]) -> Self {
+        let mut command = gateway(args);
+        command.args(["--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = Process(command.spawn().expect("the gateway can be run"));
+        let mut banner = String::new();
+        let mut stdout = BufReader::new(process.0.stdout.take().expect("a pipe"));
+        while !banner.contains("Ctrl-C") {
+            let read = stdout.read_line(&mut banner).expect("text");
+            assert_ne!(read, 0, "the gateway ended at once, after:\n{banner}");
+        }
+        let first = banner.lines().next().unwrap_or_default();
+        let address = first.rsplit_once("http://").expect("an address").1.parse();
+        Self { address: address.expect("an address"), process, banner }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Response {
+        self.send(&format!("GET {path} HTTP/1.1\r\n"))
+    }
+
+    /// Sends a request line and headers, each with its line end.
+    pub(crate) fn send(&self, head: &str) -> Response {
+        Response::read(self.begin(head))
+    }
+
+    /// Sends a request, and does not wait for its response.
+    pub(crate) fn begin(&self, head: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).expect("the gateway accepts");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+        let request = format!("{head}host: gateway\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("the gateway reads");
+        stream
+    }
+
+    pub(crate) fn terminate(&self) {
+        kill_process(Pid::from_child(&self.process.0), Signal::TERM).expect("it runs");
+    }
+
+    /// Waits for its end; returns its status and what it logged.
+    pub(crate) fn wait(mut self) -> (ExitStatus, String) {
+        let mut log = String::new();
+        let mut stderr = self.process.0.stderr.take().expect("a pipe");
+        stderr.read_to_string(&mut log).expect("text");
+        (self.process.0.wait().expect("it can be waited for"), log)
+    }
+}
+
+/// Runs the gateway to its end.
+pub(crate) fn run(args: &[&str]) -> Output {
+    gateway(args).output().expect("the gateway can be run")
+}
+
+fn gateway(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate-gateway"));
+    command.args(args).env_remove("RUST_LOG").stdin(Stdio::null());
+    command
+}
+
+/// A response, whole.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    head: String,
+    pub(crate) body: String,
+}
+
+impl Response {
+    pub(crate) fn read(mut stream: TcpStream) -> Self {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("a response");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        Self { status: status.expect("a status"), head: head.to_owned(), body: body.to_owned() }
+    }
+
+    /// The value of a header that is there once.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        let mut values = lines.filter(|line| line.0.eq_ignore_ascii_case(name)).map(|line| line.1);
+        let value = values.next();
+        assert_eq!(values.next(), None, "{name} is there twice");
+        value
+    }
+
+    /// The number in a header.
+    pub(crate) fn number(&self, name: &str) -> u64 {
+        let value = self.header(name).unwrap_or_else(|| panic!("no {name} in {self:?}"));
+        value.parse().expect("a number")
+    }
+}
+
+/// A Redis server with nothing on disk.
+pub(crate) struct Redis(Process);
+
+impl Redis {
+    /// Starts one on a free port; returns its URL as well.
+    pub(crate) fn start() -> (Self, String) {
+        let port = free_port();
+        (Self::start_on(port), url(port))
+    }
+
+    /// Starts one, and waits until it answers.
+    pub(crate) fn start_on(port: u16) -> Self {
+        let program = env::var_os("TOLLGATE_REDIS_SERVER").unwrap_or_else(|| "redis-server".into());
+        let server = Command::new(program)
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
+            .args(["--appendonly", "no"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("`redis-server` is installed, or TOLLGATE_REDIS_SERVER names one");
+        let mut server = Self(Process(server));
+        eventually(|| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+        assert!(server.0.0.try_wait().is_ok_and(|status| status.is_none()), "the port was taken");
+        server
+    }
+
+    pub(crate) fn kill(self) {
+        drop(self.0);
+    }
+}
+
+pub(crate) fn url(port: u16) -> String {
+    format!("redis://127.0.0.1:{port}/")
+}
+
+/// Waits until `done`.
+pub(crate) fn eventually(mut done: impl FnMut() -> bool) {
+    const STEP: Duration = Duration::from_millis(20);
+    for _ in 0..TIMEOUT.as_millis() / STEP.as_millis() {
+        if done() {
+            return;
+        }
+        thread::sleep(STEP);
+    }
+    panic!("it did not happen within {TIMEOUT:?}");
+}

@@ -1,0 +1,4 @@
+//! Guides.
+
+#[doc = include_str!("architecture.md")]
+pub mod architecture {}

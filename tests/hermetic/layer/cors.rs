@@ -1,0 +1,86 @@
+//! `CorsLayer` and `TimeoutLayer` outside the limiter, in one `ServiceBuilder`: both need a body that
+//! has a default, and a browser reads no answer without CORS headers.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{Router, body::Body, routing::get};
+use http::{HeaderName, Request, Response, StatusCode};
+use http_body_util::Full;
+use tollgate::{Global, Quota, RateLimitLayer};
+use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
+use tower_http::{
+    cors::{Any, CorsLayer},
+    timeout::TimeoutLayer,
+};
+
+use crate::support::{Gated, memory, secs};
+
+fn one() -> RateLimitLayer {
+    RateLimitLayer::new(Global, Quota::per_minute(1), memory().0)
+}
+
+fn cors() -> CorsLayer {
+    let told = ["retry-after", "ratelimit", "ratelimit-policy"].map(HeaderName::from_static);
+    CorsLayer::new().allow_origin(Any).allow_methods(Any).expose_headers(told)
+}
+
+fn timeout(after: Duration) -> TimeoutLayer {
+    TimeoutLayer::with_status_code(StatusCode::GATEWAY_TIMEOUT, after)
+}
+
+fn from_a_browser<B>(method: &str, body: B) -> Request<B> {
+    let request = Request::builder().method(method).uri("/").header("origin", "https://a.example");
+    request.header("access-control-request-method", "GET").body(body).unwrap()
+}
+
+fn browser_reads<B>(response: &Response<B>) -> bool {
+    response.headers().get("access-control-allow-origin").is_some_and(|origin| origin == "*")
+}
+
+#[tokio::test]
+async fn a_browser_can_read_a_denial_and_preflights_are_not_counted() {
+    let stack = ServiceBuilder::new().layer(cors()).layer(timeout(secs(9))).layer(one());
+    let app = Router::new().route("/", get(async || "hello")).layer(stack);
+    for _ in 0..9 {
+        let request = from_a_browser("OPTIONS", Body::empty());
+        let preflight = app.clone().oneshot(request).await.unwrap();
+        assert_eq!(preflight.status(), StatusCode::OK);
+        assert!(browser_reads(&preflight));
+        assert!(!preflight.headers().contains_key("ratelimit"));
+    }
+    for status in [200, 429] {
+        let response = app.clone().oneshot(from_a_browser("GET", Body::empty())).await.unwrap();
+        assert_eq!(response.status(), status);
+        assert!(browser_reads(&response), "{status}: {:?}", response.headers());
+        let told = response.headers()["access-control-expose-headers"].to_str().unwrap();
+        assert!(told.contains("retry-after"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn the_same_stack_stands_around_a_plain_tower_service() {
+    let inner = service_fn(async |_: Request<Full<bytes::Bytes>>| {
+        Ok::<_, Infallible>(Response::new(Full::new(bytes::Bytes::from_static(b"hello"))))
+    });
+    let mut service =
+        ServiceBuilder::new().layer(cors()).layer(timeout(secs(9))).layer(one()).service(inner);
+    for status in [200, 429] {
+        let request = from_a_browser("GET", Full::default());
+        let response = service.ready().await.unwrap().call(request).await.unwrap();
+        assert_eq!(response.status(), status);
+        assert!(browser_reads(&response));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_outside_ends_a_request_that_waits_for_the_store() {
+    let store = Gated::new(memory().0);
+    let stack = ServiceBuilder::new().layer(timeout(secs(9))).layer(RateLimitLayer::new(
+        Global,
+        Quota::per_minute(1),
+        store,
+    ));
+    let app = Router::new().route("/", get(async || "hello")).layer(stack);
+    let response = app.oneshot(from_a_browser("GET", Body::empty())).await.unwrap();
+    assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT);
+}

@@ -1,0 +1,105 @@
+//! The scripts.
+
+use super::{Source, sources};
+
+fn lua() -> Vec<Source> {
+    sources(&["lua"], "lua")
+}
+
+/// A line of code without its strings, whose contents are patterns and messages.
+fn bare(line: &str) -> String {
+    line.split('\'').step_by(2).collect()
+}
+
+#[test]
+fn each_file_says_what_it_is_given_and_what_it_returns() {
+    for file in lua() {
+        let header: Vec<&str> =
+            file.text.lines().take_while(|line| line.starts_with("--")).collect();
+        let at = |word: &str| {
+            let starts = format!("-- {word} ");
+            let found = header.iter().position(|line| line.starts_with(&starts));
+            found.unwrap_or_else(|| panic!("{}: no `{word}` in the header", file.path))
+        };
+        assert!(0 < at("KEYS") && at("KEYS") < at("ARGV") && at("ARGV") < at("returns"));
+    }
+}
+
+#[test]
+fn no_number_loses_digits_on_its_way_into_a_string() {
+    for file in lua() {
+        for (at, line) in file.code() {
+            // Both keep 14 digits: a time in microseconds has 16.
+            let line = bare(line);
+            for word in ["tostring", "..", "concat", "cjson", "cmsgpack"] {
+                assert!(!line.contains(word), "{}:{at}: {word}", file.path);
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_are_written_whole() {
+    for file in lua() {
+        for (at, line) in file.code().filter(|(_, line)| line.contains("string.format")) {
+            let whole = line.contains("%.0f");
+            let others = line.replace("%.0f", "").replace("%06d", "").contains("'%");
+            assert!(whole && !others, "{}:{at}: {line}", file.path);
+        }
+    }
+}
+
+#[test]
+fn one_file_knows_the_time_and_one_writes() {
+    for file in lua() {
+        for (at, line) in file.code() {
+            let place = format!("{}:{at}: {line}", file.path);
+            assert!(!line.contains("'TIME'") || file.path == "lua/lib/clock.lua", "{place}");
+            let called =
+                line.split("redis.call(").skip(1).chain(line.split("redis.pcall(").skip(1));
+            for rest in called {
+                let command = rest.split('\'').nth(1).unwrap_or_default();
+                match command {
+                    "TIME" | "GET" => {}
+                    "SET" => assert_eq!(file.path, "lua/lib/put.lua", "{place}"),
+                    other => panic!("{place}: {other} is new here"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn value_and_expiry_are_set_by_one_command() {
+    let put = lua().into_iter().find(|file| file.path == "lua/lib/put.lua").unwrap();
+    let writes: Vec<_> = put.code().filter(|(_, line)| line.contains("redis.call")).collect();
+    let [(_, write)] = writes.as_slice() else { panic!("not one: {writes:?}") };
+    assert!(write.contains("'SET'") && write.contains("'PX'"), "{write}");
+}
+
+#[test]
+fn every_key_is_declared() {
+    // A key may come from KEYS only, which a cluster and Dragonfly check: none is put together.
+    for file in lua() {
+        for (at, line) in file.code().filter(|(_, line)| line.contains("redis.")) {
+            let literal = ["'GET', '", "'SET', '", "'GET', ARGV", "'SET', ARGV"];
+            let made = literal.iter().any(|start| line.contains(start));
+            assert!(!made, "{}:{at}: {line}", file.path);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_global() {
+    for file in lua() {
+        for (at, line) in file.code() {
+            let declares =
+                line.starts_with("function ") && !line.contains("function token_bucket.");
+            let assigns = line.split_once(" = ").is_some_and(|(name, _)| {
+                !line.starts_with(' ')
+                    && name.chars().all(|char| char.is_alphanumeric() || char == '_')
+            });
+            assert!(!declares && !assigns, "{}:{at}: {line}", file.path);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The server answers, but not with a decision: each such answer has its kind, and ends by itself.
+
+use std::time::Duration;
+
+use tollgate::{Limit, Limiter, Quota, RedisStore, StoreError, StoreErrorKind};
+
+use crate::support::{Log, RedisServer};
+
+/// What a request may take: its deadline, with much to spare on a busy machine.
+const BOUND: Duration = Duration::from_secs(5);
+
+struct Setup {
+    server: RedisServer,
+    limiter: Limiter,
+    limit: Limit,
+}
+
+impl Setup {
+    async fn new(args: &[&str]) -> Self {
+        let server = RedisServer::start_with(args).await;
+        let limiter = Limiter::new(RedisStore::connect(server.url()).await.expect("a server"));
+        Self { server, limiter, limit: Limit::new("all", Quota::per_second(1_000_000)) }
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        let decided = self.limiter.check(&self.limit, "somebody");
+        let decision = tokio::time::timeout(BOUND, decided).await.expect("no request hangs");
+        decision.map(|decision| assert!(decision.is_allowed()))
+    }
+
+    /// Asks until the error is of `kind`, and stays so.
+    async fn expect(&self, kind: StoreErrorKind) -> StoreError {
+        let found = async {
+            loop {
+                match self.check().await {
+                    Err(error) if error.kind() == kind => return error,
+                    Err(error) => println!("on the way to {kind:?}: {error}"),
+                    Ok(()) => {}
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let error = tokio::time::timeout(Duration::from_secs(20), found).await;
+        let error = error.unwrap_or_else(|_| panic!("no error of {kind:?}"));
+        println!("{error}");
+        for _ in 0..20 {
+            let again = self.check().await.expect_err("it is still so");
+            assert_eq!(again.kind(), kind, "{again}");
+        }
+        error
+    }
+
+    async fn recovers(&self) {
+        let answered = async {
+            while self.check().await.is_err() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), answered).await.expect("it recovers");
+    }
+}
+
+#[tokio::test]
+async fn a_demoted_primary_is_read_only_until_it_is_promoted() {
+    let setup = Setup::new(&[]).await;
+    setup.check().await.expect("an answer");
+    setup.server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    setup.expect(StoreErrorKind::ReadOnly).await;
+    setup.server.command(&["REPLICAOF", "NO", "ONE"]);
+    setup.recovers().await;
+}
+
+#[tokio::test]
+async fn a_demoted_primary_is_not_asked_for_a_connection_by_every_request() {
+    let setup = Setup::new(&[]).await;
+    setup.server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    setup.expect(StoreErrorKind::ReadOnly).await;
+    let connections = || {
+        let info = setup.server.command(&["INFO", "stats"]);
+        let line = info.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+        line.and_then(|count| count.trim().parse::<u64>().ok()).expect("a number")
+    };
+    let before = connections();
+    for _ in 0..2_000 {
+        setup.check().await.expect_err("it is still so");
+    }
+    assert!(connections() - before < 200, "{} connections", connections() - before);
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_a_misconfiguration_at_the_start() {
+    let server = RedisServer::start_with(&["--requirepass", "right"]).await;
+    for url in [
+        format!("redis://:wrong@127.0.0.1:{}/", server.port()),
+        format!("redis://127.0.0.1:{}/", server.port()),
+    ] {
+        let error = RedisStore::connect(url).await.expect_err("the password is wrong");
+        println!("{error}");
+        assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{error}");
+        assert!(!error.to_string().contains("wrong@"));
+    }
+}
+
+#[tokio::test]
+async fn a_password_that_is_set_later_is_logged_as_an_error_and_mended_by_the_server() {
+    let log = Log::local();
+    let mut setup = Setup::new(&[]).await;
+    setup.check().await.expect("an answer");
+    setup.server.command(&["CONFIG", "SET", "requirepass", "later"]);
+    setup.server.command(&["AUTH", "later"]);
+    setup.server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    setup.expect(StoreErrorKind::Misconfigured).await;
+    let errors = log.with("ERROR");
+    assert_eq!(errors.len(), 1, "one line, and not one per request: {errors:?}");
+    assert!(errors[0].text.contains("misconfigured"), "{errors:?}");
+    setup.server.command(&["CONFIG", "SET", "requirepass", ""]);
+    setup.recovers().await;
+    setup.server.kill();
+}
+
+#[tokio::test]
+async fn a_user_with_the_documented_rights_has_enough_and_one_with_less_is_a_misconfiguration() {
+    let server = RedisServer::start().await;
+    let rights = "on >word ~tg1:* resetchannels -@all \
+                  +evalsha +eval +script|load +time +get +set +ping";
+    let rights: Vec<_> = rights.split_whitespace().collect();
+    server.command(&[&["ACL", "SETUSER", "app"], rights.as_slice()].concat());
+    let url = format!("redis://app:word@127.0.0.1:{}/", server.port());
+    let limiter = Limiter::new(RedisStore::connect(&url).await.expect("enough rights"));
+    let limit = Limit::new("all", Quota::per_second(1_000));
+    assert!(limiter.check(&limit, "somebody").await.expect("an answer").is_allowed());
+    server.command(&["SCRIPT", "FLUSH"]);
+    assert!(limiter.check(&limit, "somebody").await.expect("an answer").is_allowed());
+    for missing in ["-get", "-set", "-time", "-evalsha"] {
+        server.command(&["ACL", "SETUSER", "app", missing]);
+        let error = limiter.check(&limit, "somebody").await.expect_err(missing);
+        println!("{missing}: {error}");
+        assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{missing}: {error}");
+        server.command(&["ACL", "SETUSER", "app", &missing.replace('-', "+")]);
+        assert!(limiter.check(&limit, "somebody").await.expect("an answer").is_allowed());
+    }
+    server.command(&["ACL", "SETUSER", "app", "resetkeys", "~other:*"]);
+    let error = limiter.check(&limit, "somebody").await.expect_err("no right to the key");
+    assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{error}");
+    let stored = RedisStore::builder(&url).prefix("other").connect().await.expect("a server");
+    assert!(Limiter::new(stored).check(&limit, "x").await.expect("an answer").is_allowed());
+}
+
+#[tokio::test]
+async fn a_full_server_is_out_of_memory_until_it_has_room() {
+    let setup = Setup::new(&[]).await;
+    setup.check().await.expect("an answer");
+    setup.server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    setup.expect(StoreErrorKind::OutOfMemory).await;
+    setup.server.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    setup.recovers().await;
+}
+
+#[tokio::test]
+async fn a_server_without_its_replicas_is_read_only() {
+    let setup = Setup::new(&[]).await;
+    setup.check().await.expect("an answer");
+    setup.server.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    setup.expect(StoreErrorKind::ReadOnly).await;
+    setup.server.command(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+    setup.recovers().await;
+}
+
+#[tokio::test]
+async fn somebody_elses_long_script_makes_the_server_busy_and_no_request_hang() {
+    let setup = Setup::new(&[]).await;
+    setup.check().await.expect("an answer");
+    setup.server.command(&["CONFIG", "SET", "lua-time-limit", "5"]);
+    let mut other = setup.server.connection();
+    other.send(&["EVAL", "while true do end", "0"]).expect("the script starts");
+    setup.expect(StoreErrorKind::Busy).await;
+    setup.server.command(&["SCRIPT", "KILL"]);
+    setup.recovers().await;
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_more_clients_is_unreachable_until_it_does() {
+    let mut server = RedisServer::start().await;
+    server.command(&["CONFIG", "SET", "maxclients", "1"]);
+    let error = RedisStore::connect(server.url()).await.expect_err("no room for a client");
+    println!("{error}");
+    assert_eq!(error.kind(), StoreErrorKind::Unreachable, "{error}");
+    server.command(&["CONFIG", "SET", "maxclients", "100"]);
+    RedisStore::connect(server.url()).await.expect("room for a client");
+    server.kill();
+}
+
+#[tokio::test]
+async fn a_server_that_kills_our_connections_costs_only_the_requests_on_them() {
+    let setup = Setup::new(&[]).await;
+    setup.check().await.expect("an answer");
+    setup.server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    let mut failed = 0;
+    for _ in 0..100 {
+        failed += u32::from(setup.check().await.is_err());
+    }
+    // A connection is known to be gone when it is used: at most once for each of the three.
+    assert!(failed <= 3, "{failed} requests failed");
+}
