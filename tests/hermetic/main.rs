@@ -1,3 +1,4 @@
 //! Tests that need nothing but this process.
 
+mod exact;
 mod key;

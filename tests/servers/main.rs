@@ -1,3 +1,8 @@
 //! Tests against real servers, which they start themselves.
 
+mod differential;
+mod exact;
+mod lua_faults;
+mod replay;
+mod script;
 mod support;

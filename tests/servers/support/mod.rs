@@ -22,6 +22,6 @@ pub(crate) use self::{
     load::{Load, Report},
     log::{Event, Log},
     proxy::Proxy,
-    resp::Connection,
+    resp::{Connection, Value},
     server::RedisServer,
 };

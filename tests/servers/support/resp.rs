@@ -13,6 +13,29 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Integers are in decimal, the elements of an array on a line each, and nil is `(nil)`.
 pub(crate) type Reply = Result<String, String>;
 
+/// What the server answered, in its form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Nil,
+    Integer(i64),
+    Text(String),
+    Error(String),
+    Array(Vec<Self>),
+}
+
+impl Value {
+    fn into_text(self) -> String {
+        match self {
+            Self::Nil => "(nil)".to_owned(),
+            Self::Integer(integer) => integer.to_string(),
+            Self::Text(text) | Self::Error(text) => text,
+            Self::Array(values) => {
+                values.into_iter().map(Self::into_text).collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+}
+
 /// One connection. Connecting, and each read and write, takes at most ten seconds.
 ///
 /// It blocks the thread: use it towards servers, not towards a proxy on the same runtime.
@@ -52,21 +75,39 @@ impl Connection {
 
     /// Waits for the reply to an earlier [`send`](Self::send).
     pub(crate) fn receive(&mut self) -> io::Result<Reply> {
+        Ok(match self.value()? {
+            Value::Error(error) => Err(error),
+            value => Ok(value.into_text()),
+        })
+    }
+
+    /// Sends a command of any bytes and waits for the reply, which keeps its form.
+    pub(crate) fn ask<A: AsRef<[u8]>>(&mut self, args: &[A]) -> io::Result<Value> {
+        let mut request = format!("*{}\r\n", args.len()).into_bytes();
+        for arg in args.iter().map(AsRef::as_ref) {
+            request.extend(format!("${}\r\n", arg.len()).as_bytes());
+            request.extend(arg);
+            request.extend(b"\r\n");
+        }
+        self.0.get_mut().write_all(&request)?;
+        self.value()
+    }
+
+    fn value(&mut self) -> io::Result<Value> {
         let line = self.line()?;
         let Some((kind, rest)) = line.split_at_checked(1) else {
             return Err(io::Error::other("an empty line where a reply should begin"));
         };
         match kind {
-            "+" | ":" => Ok(Ok(rest.to_owned())),
-            "-" => Ok(Err(rest.to_owned())),
-            "$" | "*" if rest == "-1" => Ok(Ok("(nil)".to_owned())),
-            "$" => Ok(Ok(self.bulk(length(rest)?)?)),
-            "*" => {
-                let elements: io::Result<Vec<_>> = (0..length(rest)?)
-                    .map(|_| Ok(self.receive()?.unwrap_or_else(|error| error)))
-                    .collect();
-                Ok(Ok(elements?.join("\n")))
-            }
+            "+" => Ok(Value::Text(rest.to_owned())),
+            ":" => Ok(Value::Integer(rest.parse().map_err(io::Error::other)?)),
+            "-" => Ok(Value::Error(rest.to_owned())),
+            "$" | "*" if rest == "-1" => Ok(Value::Nil),
+            "$" => Ok(Value::Text(self.bulk(length(rest)?)?)),
+            "*" => (0..length(rest)?)
+                .map(|_| self.value())
+                .collect::<io::Result<_>>()
+                .map(Value::Array),
             _ => Err(io::Error::other(format!("not a reply: {line}"))),
         }
     }

@@ -1,0 +1,71 @@
+//! The crate's Redis script, run without the crate's client: by the server's clock, or by a clock
+//! of the test's own, next to a model of what it must answer.
+
+#![cfg(test)]
+
+mod joined;
+mod model;
+mod wire;
+
+use tollgate::{Timestamp, store::Hit};
+
+pub(crate) use self::{
+    joined::{Joined, Write},
+    model::{Model, time_to_live},
+    wire::{Found, text},
+};
+use crate::support::{Connection, RedisServer, Value};
+
+/// The script as the crate joins it.
+pub(crate) const SOURCE: &str = concat!(
+    include_str!("../../../lua/lib/clock.lua"),
+    include_str!("../../../lua/lib/put.lua"),
+    include_str!("../../../lua/algorithm/token_bucket.lua"),
+    include_str!("../../../lua/acquire.lua"),
+);
+
+/// One request: the hits that are charged together.
+pub(crate) type Request<'a> = Vec<Hit<'a>>;
+
+/// A script that a server has loaded, and a connection to run it over.
+pub(crate) struct Script {
+    connection: Connection,
+    sha: String,
+}
+
+impl Script {
+    pub(crate) fn load(server: &RedisServer, source: &str) -> Self {
+        let mut connection = server.connection();
+        let sha = connection.call(&["SCRIPT", "LOAD", source]).expect("the server answers");
+        Self { connection, sha: sha.expect("the script compiles") }
+    }
+
+    /// The script as it is, by the server's clock: its now, and what it found for each hit.
+    ///
+    /// # Panics
+    ///
+    /// If it answers an error, or in another form than its header says.
+    pub(crate) fn acquire(&mut self, batch: &[Request<'_>]) -> (Timestamp, Vec<Found>) {
+        wire::answer(&self.run(batch, &[]))
+    }
+
+    /// Any other command, which succeeds.
+    pub(crate) fn command<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Value {
+        let value = self.connection.ask(args).expect("the server answers");
+        assert!(!matches!(value, Value::Error(_)), "{value:?}");
+        value
+    }
+
+    /// The string that a key holds.
+    pub(crate) fn get(&mut self, key: &[u8]) -> Option<String> {
+        match self.command(&[b"GET", key]) {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn run(&mut self, batch: &[Request<'_>], more: &[String]) -> Value {
+        let command = wire::evalsha(&self.sha, batch, more);
+        self.command(&command)
+    }
+}
