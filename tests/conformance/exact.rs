@@ -77,6 +77,23 @@ pub(crate) fn waits_to_the_microsecond(buckets: &mut impl Buckets) {
     }
 }
 
+/// A clock that steps back makes a key wait for no longer than one full refill, however often it is
+/// asked for meanwhile, and gives nothing away.
+pub(crate) fn no_step_back_locks_for_longer_than_a_refill(buckets: &mut impl Buckets) {
+    let quota = Quota::per_minute(60).burst(10);
+    let at = |secs: u64| Timestamp::from_micros(START - secs * 1_000_000);
+    for step in [1, 11, 60, 86_400, 20 * 365 * 86_400] {
+        let key = step.to_string();
+        assert!(buckets.ask(quota, at(0), &[(&key, 10)])[0].fits());
+        assert!(!buckets.ask(quota, at(step), &[(&key, 1)])[0].fits(), "{step} s back");
+        // One unit has come back a second later, two of them have not.
+        let asks = [(key.as_str(), 2), (key.as_str(), 1)];
+        let fits: Vec<_> =
+            buckets.ask(quota, at(step - 1), &asks).iter().map(Standing::fits).collect();
+        assert_eq!(fits, [false, true], "{step} s back");
+    }
+}
+
 /// Rates whose units come back within less than the clock shows, or not in whole steps of it.
 fn rates() -> [Quota; 9] {
     [

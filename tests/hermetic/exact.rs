@@ -55,3 +55,8 @@ fn patient_callers_get_the_rate() {
 fn hasty_callers_get_the_rate() {
     conformance::hasty_callers_get_the_rate(&mut Memory::new());
 }
+
+#[test]
+fn no_step_back_locks_for_longer_than_a_refill() {
+    conformance::no_step_back_locks_for_longer_than_a_refill(&mut Memory::new());
+}

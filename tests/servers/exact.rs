@@ -48,3 +48,9 @@ async fn hasty_callers_get_the_rate() {
     let server = RedisServer::start().await;
     conformance::hasty_callers_get_the_rate(&mut Joined::load(&server));
 }
+
+#[tokio::test]
+async fn no_step_back_locks_for_longer_than_a_refill() {
+    let server = RedisServer::start().await;
+    conformance::no_step_back_locks_for_longer_than_a_refill(&mut Joined::load(&server));
+}

@@ -62,3 +62,10 @@ fn kept(server: &RedisServer, key: &str) -> String {
 fn left(server: &RedisServer, key: &str) -> i64 {
     server.command(&["PTTL", &format!("{PREFIX}{key}")]).parse().unwrap()
 }
+
+/// The server's time in microseconds.
+fn time(server: &RedisServer) -> u64 {
+    let time = server.command(&["TIME"]);
+    let (secs, micros) = time.split_once('\n').unwrap();
+    secs.parse::<u64>().unwrap() * 1_000_000 + micros.parse::<u64>().unwrap()
+}
