@@ -126,7 +126,8 @@ impl Limit {
 /// Names stand in keys, header fields and metric labels.
 pub(super) fn check_name(of: &'static str, name: &str) -> Result<(), PolicyError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(plain) {
+    // A name of `-` alone stands for none.
+    if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(plain) && name != "-" {
         return Ok(());
     }
     Err(PolicyError::new(format!(

@@ -9,6 +9,7 @@ use axum::{
 };
 use tollgate::{
     ClientIp, Decision, Limit, Limiter, Policy, RateLimitLayer, RedisStore, StoreError,
+    StoreErrorKind,
 };
 use tower_http::cors::{Any, CorsLayer};
 
@@ -37,7 +38,12 @@ pub(crate) async fn redis(url: &str) -> Result<Limiter, StoreError> {
         Err(error) => {
             // A wrong URL stays wrong.
             let store = builder.connect_lazy()?;
-            tracing::warn!(%error, "Redis cannot be used yet; starting all the same, and trying again");
+            let text = "Redis cannot be used yet; starting all the same, and trying again";
+            if error.kind() == StoreErrorKind::Misconfigured {
+                tracing::error!(%error, "{text}");
+            } else {
+                tracing::warn!(%error, "{text}");
+            }
             store
         }
     };

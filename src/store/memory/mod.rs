@@ -3,6 +3,7 @@
 mod shard;
 
 use std::{
+    fmt,
     hash::BuildHasher,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -37,10 +38,9 @@ const MIN_SHARD: usize = 512;
 /// let store = MemoryStore::builder().capacity(100_000).build();
 /// assert!(store.is_empty());
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MemoryStore(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
@@ -73,6 +73,12 @@ impl MemoryStore {
 
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.0.clock)
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").field("clock", &self.0.clock).finish_non_exhaustive()
     }
 }
 

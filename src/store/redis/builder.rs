@@ -21,8 +21,7 @@ const MAX_PREFIX: usize = 64;
 const USER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Schemes that the client knows; a URL with one of them has another fault.
-const SCHEMES: [&str; 7] =
-    ["redis", "rediss", "valkey", "valkeys", "redis+unix", "valkey+unix", "unix"];
+const SCHEMES: [&str; 5] = ["redis", "valkey", "redis+unix", "valkey+unix", "unix"];
 
 /// Where connections come from.
 #[derive(Clone)]

@@ -21,9 +21,11 @@ pub(super) fn breaks_connection(error: &RedisError) -> bool {
 }
 
 pub(super) fn classify(error: RedisError) -> StoreError {
-    let kind = kind(&error);
-    let message = format!("Redis: {error}");
-    StoreError::new(kind, message).with_source(error)
+    let message = match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("Redis: {code} {detail}"),
+        _ => format!("Redis: {error}"),
+    };
+    StoreError::new(kind(&error), one_line(&message)).with_source(error)
 }
 
 pub(super) fn pool(error: PoolError) -> StoreError {
@@ -44,7 +46,12 @@ pub(super) fn fault(text: &[u8]) -> StoreError {
         StoreErrorKind::Unexpected => StoreErrorKind::Misconfigured,
         kind => kind,
     };
-    StoreError::new(kind, format!("Redis: {text}"))
+    StoreError::new(kind, one_line(&format!("Redis: {text}")))
+}
+
+/// What a server sends reaches logs, in which it must not begin lines of its own.
+fn one_line(text: &str) -> String {
+    text.trim().replace(char::is_control, " ")
 }
 
 fn kind(error: &RedisError) -> StoreErrorKind {
@@ -81,7 +88,8 @@ fn server(code: &str, detail: &str) -> StoreErrorKind {
 
 /// What servers of different versions say to a user without the right to a command, and to a command
 /// that they do not have.
-const CONFIGURATION: [&str; 5] = [
+const CONFIGURATION: [&str; 6] = [
+    "DB index",
     "can't run this command",
     "no permissions",
     "NOPERM",

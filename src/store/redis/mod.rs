@@ -9,7 +9,10 @@ mod wire;
 
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
-use deadpool_redis::{Pool, redis::RedisError};
+use deadpool_redis::{
+    Pool,
+    redis::{self, RedisError},
+};
 use tokio::{runtime::Handle, task, time::timeout};
 
 pub use self::builder::RedisStoreBuilder;
@@ -138,10 +141,9 @@ impl Inner {
     /// a kilobyte.
     async fn ask(&self, request: &Request, used: &mut Option<Link>) -> Result<Answer, StoreError> {
         let link = match self.slots.ready() {
-            Some(link) => link,
-            None => Box::pin(self.slots.wait()).await?,
+            Some(link) if !link.idle => used.insert(link),
+            _ => Box::pin(self.find(used)).await?,
         };
-        let link = used.insert(link);
         let mut value = link.send(request.evalsha()).await;
         if value.as_ref().is_err_and(error::is_no_script) {
             let eval = request.eval();
@@ -153,6 +155,28 @@ impl Inner {
                 request.answer(&value)
             }
             Err(cause) => Err(self.failed(link, cause)),
+        }
+    }
+
+    /// A connection that was not lost while nobody used it: a request that was sent over a lost one
+    /// could not be sent again.
+    async fn find<'a>(&self, used: &'a mut Option<Link>) -> Result<&'a mut Link, StoreError> {
+        loop {
+            let link = match self.slots.ready() {
+                Some(link) => link,
+                None => self.slots.wait().await?,
+            };
+            let idle = link.idle;
+            let mut link = used.insert(link).clone();
+            if idle && let Err(cause) = link.send(&redis::cmd("PING")).await {
+                let dropped = cause.is_unrecoverable_error();
+                let error = error::classify(cause);
+                if dropped {
+                    self.slots.broken(&link, &error, true);
+                    continue;
+                }
+            }
+            return Ok(used.insert(link));
         }
     }
 

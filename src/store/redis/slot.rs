@@ -1,7 +1,7 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -10,10 +10,16 @@ use arc_swap::ArcSwap;
 use deadpool_redis::redis::{Cmd, RedisResult, Value, aio::MultiplexedConnection};
 use tokio::sync::Notify;
 
-use crate::store::{StoreError, StoreErrorKind};
+use crate::{
+    store::{StoreError, StoreErrorKind},
+    time::MonotonicClock,
+};
 
 /// Timeouts in a row after which a connection is taken for dead.
 const STRIKES: u32 = 3;
+/// Microseconds without an answer after which a connection is asked whether it is still there. Servers
+/// and what stands before them close connections that nobody uses.
+const IDLE: u64 = 100_000;
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -27,6 +33,9 @@ pub(super) struct Slot {
     strikes: AtomicU32,
     /// Failures since the last answer: they set the pause before the next attempt.
     failures: AtomicU32,
+    clock: MonotonicClock,
+    /// When the last answer came, in microseconds of the clock.
+    answered_at: AtomicU64,
 }
 
 /// What is in a slot.
@@ -41,9 +50,12 @@ pub(super) enum State {
 }
 
 /// A connection as one request used it. Clones of a connection cannot be told apart, states can.
+#[derive(Clone)]
 pub(super) struct Link {
     pub(super) slot: usize,
     pub(super) state: Arc<State>,
+    /// Whether nothing came from the server for a while, so that the connection may be gone.
+    pub(super) idle: bool,
     connection: MultiplexedConnection,
 }
 
@@ -65,6 +77,8 @@ impl Slot {
             filling: Mutex::new(false),
             strikes: AtomicU32::new(0),
             failures: AtomicU32::new(0),
+            clock: MonotonicClock::new(),
+            answered_at: AtomicU64::new(0),
         }
     }
 
@@ -73,7 +87,8 @@ impl Slot {
         let state = self.state.load();
         let State::Ready(connection) = &**state else { return None };
         let connection = connection.clone();
-        Some(Link { slot, state: Arc::clone(&state), connection })
+        let idle = self.now().saturating_sub(self.answered_at.load(Ordering::Relaxed)) > IDLE;
+        Some(Link { slot, state: Arc::clone(&state), idle, connection })
     }
 
     /// The connection, or the reason why there is none; waits while one is being made.
@@ -97,6 +112,7 @@ impl Slot {
 
     /// An answer came: what went wrong before is over.
     pub(super) fn answered(&self) {
+        self.answered_at.store(self.now(), Ordering::Relaxed);
         for count in [&self.strikes, &self.failures] {
             if count.load(Ordering::Relaxed) != 0 {
                 count.store(0, Ordering::Relaxed);
@@ -141,6 +157,7 @@ impl Slot {
         let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
         *filling = false;
         self.strikes.store(0, Ordering::Relaxed);
+        self.answered_at.store(self.now(), Ordering::Relaxed);
         self.set(state);
     }
 
@@ -159,6 +176,10 @@ impl Slot {
             StoreErrorKind::Unreachable,
             "the store was shut down",
         )));
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
     fn set(&self, state: State) {
