@@ -120,8 +120,23 @@ async fn behind_two_layers_an_upstream_is_heard_as_behind_one() {
             );
         }
     }
-    let denied: Lines = &[("retry-after", "30"), ("x-ratelimit-remaining", "50")];
-    let probe = Probe::answering(StatusCode::TOO_MANY_REQUESTS, denied);
+}
+
+#[tokio::test]
+async fn behind_two_layers_a_denial_by_an_upstream_is_not_contradicted() {
+    let lines: Lines = &[("retry-after", "30"), ("x-ratelimit-remaining", "50")];
+    let probe = Probe::answering(StatusCode::TOO_MANY_REQUESTS, lines);
     let response = send(&mut layer(3).layer(layer(4).layer(probe))).await;
-    assert_eq!(*response.headers(), headers(denied));
+    assert_eq!(*response.headers(), headers(lines));
+}
+
+#[tokio::test]
+async fn what_a_layer_wrote_over_an_upstream_is_no_upstream_to_the_next() {
+    let up: Lines = &[("x-ratelimit-limit", "9"), ("x-ratelimit-remaining", "6")];
+    // Two further requests are fewer than four, though 40 units are more.
+    let dear = policy("dear", [Limit::new("dear", Quota::per_minute(60)).cost(20)]);
+    let outer = RateLimitLayer::with_policy(dear, &Limiter::new(memory().0));
+    let inner = layer(9).layer(Probe::answering(StatusCode::OK, up));
+    let response = send(&mut outer.layer(layer(5).layer(inner))).await;
+    assert_eq!(x_fields(&response)[..2], [Some(60), Some(40)]);
 }

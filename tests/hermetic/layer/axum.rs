@@ -3,12 +3,11 @@
 use axum::{
     Extension, Router,
     body::Body,
-    extract::connect_info::MockConnectInfo,
     routing::{any, get, post},
 };
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
-use tollgate::{Decision, Global, Limiter, PeerIp, Quota, RateLimitLayer};
+use tollgate::{Decision, Global, Limit, Limiter, Quota, RateLimitLayer};
 use tower::ServiceExt;
 
 use crate::support::{memory, policy};
@@ -95,10 +94,13 @@ async fn around_a_nested_router_only_what_is_nested_is_limited() {
 }
 
 #[tokio::test]
+#[cfg(feature = "axum")]
 async fn with_the_peer_that_axum_mocks_for_tests() {
+    use axum::extract::connect_info::MockConnectInfo;
+
     let peer = |last| MockConnectInfo(std::net::SocketAddr::from(([192, 0, 2, last], 4711)));
     let limited = Router::new().route("/", get(left)).layer(RateLimitLayer::new(
-        PeerIp,
+        tollgate::PeerIp,
         Quota::per_minute(1),
         memory().0,
     ));
@@ -111,7 +113,7 @@ async fn with_the_peer_that_axum_mocks_for_tests() {
 #[tokio::test]
 async fn with_state_and_a_policy_of_a_shared_limiter() {
     let limiter = Limiter::new(memory().0);
-    let login = policy("login", [tollgate::Limit::new("tries", Quota::per_minute(1))]);
+    let login = policy("login", [Limit::new("tries", Quota::per_minute(1))]);
     let app =
         Router::new()
             .route(
