@@ -6,7 +6,9 @@ use http::Response;
 use super::Respond;
 use crate::{key::RequestHead, limiter::Rejection};
 
-/// Answers by a closure.
+/// Answers by a closure. The body is whatever becomes `Bytes`: a `String`, a `&'static str`, a
+/// `Vec<u8>`. With axum's types, build an [`http::Response`] of one of these rather than calling
+/// `into_response`.
 ///
 /// ```
 /// use http::Response;
