@@ -5,10 +5,10 @@ use axum::{
     body::Body,
     routing::{any, get, post},
 };
-use http::{Method, Request, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use tollgate::{Decision, Global, Limit, Limiter, Quota, RateLimitLayer};
-use tower::ServiceExt;
+use tollgate::{Decision, Global, Limit, Limiter, Quota, RateLimitLayer, ResponseBody};
+use tower::{ServiceBuilder, ServiceExt, util::option_layer};
 
 use crate::support::{memory, policy};
 
@@ -128,4 +128,16 @@ async fn with_state_and_a_policy_of_a_shared_limiter() {
     let response = app.clone().oneshot(request()).await.unwrap();
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "state");
     assert_eq!(app.oneshot(request()).await.unwrap().status(), StatusCode::TOO_MANY_REQUESTS);
+}
+
+/// A layer that may be absent must not change the type of the body.
+#[tokio::test]
+async fn a_layer_that_is_switched_by_configuration_keeps_the_type_of_the_body() {
+    for (on, expected) in [(true, [200, 200, 429]), (false, [200, 200, 200])] {
+        let limit = ServiceBuilder::new()
+            .map_response(|response: Response<ResponseBody<Body>>| response.map(Body::new))
+            .layer(two());
+        let app = Router::new().route("/", get(plain)).layer(option_layer(on.then_some(limit)));
+        assert_eq!(statuses(&app, "/", 3).await, expected);
+    }
 }
