@@ -23,7 +23,7 @@ local function sliding_log()
   end
 
   function log.read(key, p, now)
-    local last = redis.pcall('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+    local last = redis.pcall('ZREVRANGE', key, '0', '0', 'WITHSCORES')
     if last.err then
       return nil, last.err
     end
@@ -33,7 +33,7 @@ local function sliding_log()
     }
     if #last > 0 then
       state.number, state.last = tonumber(last[1]), tonumber(last[2])
-      if not state.number then
+      if not string.match(last[1], '^%d+$') or #last[1] ~= 16 then
         return nil, 'WRONGTYPE the key holds a sorted set that is no sliding log'
       end
       local alive = string.format('(%.0f', now - p.window)
@@ -61,7 +61,7 @@ local function sliding_log()
     if surplus > 0 then
       local moment = now
       if surplus <= state.stored then
-        local rank = state.dead + surplus - 1
+        local rank = string.format('%.0f', state.dead + surplus - 1)
         local oldest = redis.call('ZRANGE', state.key, rank, rank, 'WITHSCORES')
         moment = math.min(now, tonumber(oldest[2]))
       end

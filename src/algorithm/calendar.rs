@@ -37,7 +37,7 @@ impl Calendar {
         (at(first), at(next))
     }
 
-    pub(crate) const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(&self) -> &str {
         match self {
             Self::Day => "day",
             Self::Week => "week",
@@ -58,7 +58,7 @@ impl Calendar {
 }
 
 const fn at(day: u64) -> Timestamp {
-    Timestamp::from_micros(day * MICROS_PER_DAY)
+    Timestamp::from_micros(day.saturating_mul(MICROS_PER_DAY))
 }
 
 // The proleptic Gregorian calendar in integers, by Howard Hinnant's `civil_from_days` and

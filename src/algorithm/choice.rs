@@ -36,8 +36,10 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The arithmetic for `quota`.
-    pub(crate) fn meter(self, quota: Quota) -> Meter {
+    /// The arithmetic for `quota`, for stores and their tests. What it cannot keep exactly, a
+    /// [`Policy`](crate::Policy) refuses.
+    #[must_use]
+    pub fn meter(self, quota: Quota) -> Meter {
         let (limit, micros) = (quota.quantity(), micros(quota));
         match self {
             Self::TokenBucket => Meter::TokenBucket(TokenBucket::new(quota)),
@@ -51,7 +53,7 @@ impl Algorithm {
     }
 
     /// The algorithm in the names of states.
-    pub(crate) const fn tag(self) -> &'static str {
+    pub(crate) const fn tag(&self) -> &str {
         match self {
             Self::TokenBucket => "tb",
             Self::SlidingLog => "sl",

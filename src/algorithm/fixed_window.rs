@@ -11,8 +11,10 @@ pub struct FixedWindow {
     span: Span,
 }
 
+/// What a window follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Span {
+#[non_exhaustive]
+pub enum Span {
     /// Of so many microseconds, counted from the Unix epoch.
     Micros(u64),
     /// Of a unit of the calendar.
@@ -40,7 +42,9 @@ impl FixedWindow {
         self.limit
     }
 
-    pub(crate) const fn span(&self) -> Span {
+    /// What the window follows.
+    #[must_use]
+    pub const fn span(&self) -> Span {
         self.span
     }
 
@@ -51,7 +55,10 @@ impl FixedWindow {
             Span::Calendar(calendar) => calendar.around(now),
             Span::Micros(micros) => {
                 let start = now.as_micros() - now.as_micros() % micros;
-                (Timestamp::from_micros(start), Timestamp::from_micros(start + micros))
+                (
+                    Timestamp::from_micros(start),
+                    Timestamp::from_micros(start.saturating_add(micros)),
+                )
             }
         }
     }

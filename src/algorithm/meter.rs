@@ -137,6 +137,18 @@ impl Meter {
         }
     }
 
+    /// Whether a state is one of this algorithm. A store that is asked about one name by several finds
+    /// none of its own.
+    const fn owns(&self, state: &State) -> bool {
+        matches!(
+            (self, state),
+            (Self::TokenBucket(_), State::TokenBucket(_))
+                | (Self::SlidingLog(_), State::SlidingLog(_))
+                | (Self::SlidingCounter(_), State::SlidingCounter(_))
+                | (Self::FixedWindow(_), State::FixedWindow(_))
+        )
+    }
+
     /// The state of a key from which nothing was taken.
     #[must_use]
     pub fn empty(&self) -> State {
@@ -150,6 +162,9 @@ impl Meter {
 
     /// Takes `cost` units, which fit, on top of what was read in a settled state.
     pub fn charge(&self, state: &mut State, reading: Reading, cost: u64, now: Timestamp) {
+        if !self.owns(state) {
+            *state = self.empty();
+        }
         match (self, state, reading) {
             (
                 Self::TokenBucket(bucket),
@@ -234,10 +249,9 @@ impl Meter {
     }
 }
 
-fn moments(state: Option<&State>) -> &Moments {
-    static NONE: Moments = Moments::new();
+fn moments(state: Option<&State>) -> Option<&Moments> {
     match state {
-        Some(State::SlidingLog(moments)) => moments,
-        _ => &NONE,
+        Some(State::SlidingLog(moments)) => Some(moments),
+        _ => None,
     }
 }

@@ -11,11 +11,10 @@ mod sliding_counter;
 mod sliding_log;
 mod token_bucket;
 
-pub(crate) use self::fixed_window::Span;
 pub use self::{
     calendar::Calendar,
     choice::Algorithm,
-    fixed_window::{FixedWindow, WindowCount},
+    fixed_window::{FixedWindow, Span, WindowCount},
     meter::{Meter, Reading, State},
     sliding_counter::{Counts, SlidingCounter},
     sliding_log::{LogReading, Moments, SlidingLog},

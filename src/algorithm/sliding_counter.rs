@@ -53,7 +53,7 @@ impl SlidingCounter {
             Some(state) if state.start.as_micros() >= start => {
                 (state.current, state.previous, state.start.as_micros() > start)
             }
-            Some(state) if state.start.as_micros() + self.window == start => {
+            Some(state) if start - state.start.as_micros() == self.window => {
                 (0, state.current, false)
             }
             _ => (0, 0, false),
@@ -102,7 +102,7 @@ impl SlidingCounter {
         } else {
             return 0;
         };
-        counts.start.as_micros() + windows * self.window
+        counts.start.as_micros().saturating_add(windows * self.window)
     }
 
     /// Microseconds until `cost` units, no more than the limit, are left.
@@ -114,10 +114,10 @@ impl SlidingCounter {
         // In this window, the earlier one has to weigh less; in the next, this one has to.
         let (begins, heavy, room) = match self.limit.checked_sub(counts.current + cost) {
             Some(room) => (start, counts.previous, room),
-            None => (start + self.window, counts.current, self.limit - cost),
+            None => (start.saturating_add(self.window), counts.current, self.limit - cost),
         };
         let ticks = self.ticks() - (room * self.ticks()).checked_div(heavy).unwrap_or(0);
-        let moment = begins + (ticks * self.tick).min(self.window);
+        let moment = begins.saturating_add((ticks * self.tick).min(self.window));
         moment.saturating_sub(now.as_micros())
     }
 

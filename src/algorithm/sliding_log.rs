@@ -88,12 +88,15 @@ impl SlidingLog {
     #[must_use]
     pub fn reading(
         &self,
-        moments: &Moments,
+        moments: Option<&Moments>,
         cost: u64,
         admitted: bool,
         now: Timestamp,
     ) -> LogReading {
-        let falls_out = |moment: u64| (moment + self.window).saturating_sub(now.as_micros());
+        let none = Moments::default();
+        let moments = moments.unwrap_or(&none);
+        let age = |moment: u64| now.as_micros().saturating_sub(moment);
+        let falls_out = |moment: u64| self.window.saturating_sub(age(moment));
         let (_, before) = self.dead(moments, now);
         let count = moments.last() - before;
         let after = count + if admitted { cost } else { 0 };
@@ -116,7 +119,7 @@ impl SlidingLog {
     /// Where a key stands after a request of `cost`.
     #[must_use]
     pub fn standing(&self, reading: LogReading, cost: u64, admitted: bool) -> Standing {
-        let after = reading.count + if admitted { cost } else { 0 };
+        let after = reading.count.saturating_add(if admitted { cost } else { 0 });
         Standing {
             fits: self.fits(reading.count, cost),
             remaining: self.limit.saturating_sub(after),
@@ -127,7 +130,7 @@ impl SlidingLog {
 
     /// The moment at which nothing is left in the window, in microseconds since the Unix epoch.
     pub(crate) fn fresh_at(&self, moments: &Moments) -> u64 {
-        moments.entries.back().map_or(0, |(moment, _)| moment + self.window)
+        moments.entries.back().map_or(0, |(moment, _)| moment.saturating_add(self.window))
     }
 
     /// A cost above the limit never fits, so it counts as one above: no cost overflows.
@@ -137,7 +140,8 @@ impl SlidingLog {
 
     /// How many entries fell out of the window, and the number of their last unit.
     fn dead(&self, moments: &Moments, now: Timestamp) -> (usize, u64) {
-        let gone = |(moment, _): &(u64, u64)| moment + self.window <= now.as_micros();
+        let gone =
+            |(moment, _): &(u64, u64)| now.as_micros().saturating_sub(*moment) >= self.window;
         let dead = moments.entries.partition_point(gone);
         let before = dead.checked_sub(1).and_then(|last| moments.entries.get(last));
         (dead, before.map_or(moments.base, |(_, number)| *number))
@@ -145,11 +149,6 @@ impl SlidingLog {
 }
 
 impl Moments {
-    /// No moments.
-    pub(super) const fn new() -> Self {
-        Self { entries: VecDeque::new(), base: 0 }
-    }
-
     /// The moment of each unit, in microseconds since the Unix epoch, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         let mut before = self.base;

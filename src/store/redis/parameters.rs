@@ -7,6 +7,11 @@ use crate::{
     time::{PICOS_PER_MICRO, Timestamp},
 };
 
+/// Ten thousand million million: the script keeps at most 16 digits.
+const EXACT: u64 = 10_000_000_000_000_000;
+/// A sliding counter keeps at most 10 digits.
+const COUNT: u64 = 10_000_000_000;
+
 type Text = SmallVec<[u8; 64]>;
 
 /// Writes the parameters of one hit.
@@ -41,11 +46,16 @@ pub(super) fn write(text: &mut Text, meter: &Meter, cost: u64) {
 /// What a hit found, by the numbers of its answer.
 pub(super) fn reading(meter: &Meter, x: u64, rest: [u64; 2], now: Timestamp) -> Option<Reading> {
     let [y, z] = rest;
+    // What the script counts is far below: a number that it cannot find is no answer of it.
+    if x.max(y).max(z) > EXACT {
+        return None;
+    }
     Some(match meter {
         Meter::TokenBucket(_) => {
             Reading::TokenBucket(Backlog::new(x, u32::try_from(y).ok().filter(|y| *y < 1_000_000)?))
         }
         Meter::SlidingLog(_) => Reading::SlidingLog(LogReading { count: x, wait: y, reset: z }),
+        Meter::SlidingCounter(_) if x.max(y) > COUNT => return None,
         Meter::SlidingCounter(counter) => {
             let start = counter.counts(None, now).0.start;
             Reading::SlidingCounter(Counts { start, current: x, previous: y })
