@@ -13,34 +13,43 @@
 local now = clock()
 local reply = { now }
 
--- Algorithms are made when they are used: a script runs anew for each batch.
-local made = {}
-local function algorithm(tag)
-  if tag == '' then
-    return token_bucket
+-- A script runs anew for each batch, so algorithms other than the bucket are made when they are used.
+local log, counter, window
+local function algorithm(text)
+  local tag, second = string.byte(text, 1, 2)
+  if tag == 43 then
+    tag = second
   end
-  if not made[tag] then
-    made[tag] = tag == 'l' and sliding_log() or tag == 'c' and sliding_counter() or fixed_window()
+  if tag == 108 then
+    log = log or sliding_log()
+    return log
+  elseif tag == 99 then
+    counter = counter or sliding_counter()
+    return counter
+  elseif tag == 119 then
+    window = window or fixed_window()
+    return window
   end
-  return made[tag]
+  return token_bucket
 end
 
 local parsed = {}
 local function parameters(text)
   local p = parsed[text]
   if not p then
-    p = algorithm(string.match(text, '^%+?(%a?)')).parse(text, now)
+    p = algorithm(text).parse(text, now)
     parsed[text] = p
   end
   return p
 end
 
-local hits, states, faults, order = {}, {}, {}, {}
+local hits, states, order = {}, {}, {}
 for i = 1, #KEYS do
   local key, p = KEYS[i], parameters(ARGV[i])
   hits[i] = p
-  if not states[key] and not faults[key] then
-    states[key], faults[key] = p.algorithm.read(key, p, now)
+  if not states[key] then
+    local state, fault = p.algorithm.read(key, p, now)
+    states[key] = state or { fault = fault }
     order[#order + 1] = key
   end
 end
@@ -50,15 +59,15 @@ local function decide(first, last)
   local admitted = true
   for i = first, last do
     local p, state, fits = hits[i], states[KEYS[i]], false
-    if state then
+    if not state.fault then
       fits, x[i], y[i] = p.algorithm.look(p, state, now)
     end
     admitted = admitted and fits
   end
   for i = first, last do
     local p, state = hits[i], states[KEYS[i]]
-    local answer = faults[KEYS[i]]
-    if state then
+    local answer = state.fault
+    if not answer then
       answer = admitted and x[i] or -1 - x[i]
       if p.algorithm.foresee then
         answer = { answer, p.algorithm.foresee(p, state, x[i], admitted, now) }
@@ -83,7 +92,7 @@ end
 
 for i = 1, #order do
   local state = states[order[i]]
-  if state and state.changed then
+  if state.changed then
     state.algorithm.write(order[i], state, now)
   end
 end

@@ -6,14 +6,10 @@
 --          up to whole milliseconds and at least one, set together with the value
 --          expire(key, micros): nothing; the key, just written, lasts for that long
 
-local function time_to_live(micros)
-  return string.format('%.0f', math.max(1, math.ceil(micros / 1000)))
-end
-
 local function put(key, value, micros)
-  redis.call('SET', key, value, 'PX', time_to_live(micros))
+  redis.call('SET', key, value, 'PX', string.format('%.0f', math.max(1, math.ceil(micros / 1000))))
 end
 
 local function expire(key, micros)
-  redis.call('PEXPIRE', key, time_to_live(micros))
+  redis.call('PEXPIRE', key, string.format('%.0f', math.max(1, math.ceil(micros / 1000))))
 end
