@@ -5,7 +5,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tollgate::{
     MemoryStore, Quota, Store, Timestamp,
-    algorithm::{FullAt, TokenBucket},
+    algorithm::{Algorithm, FullAt, TokenBucket},
     store::Hit,
 };
 
@@ -43,14 +43,13 @@ fn memory(c: &mut Criterion) {
     for (keys, limits) in [(1, 1), (KEYS, 1), (KEYS, 8)] {
         let id = BenchmarkId::new(format!("{limits} limits"), format!("{keys} keys"));
         let store = MemoryStore::new();
-        let bucket = TokenBucket::new(WIDE);
+        let meter = Algorithm::TokenBucket.meter(WIDE);
         let mut at = 0;
         group.bench_function(id, |b| {
             b.iter(|| {
                 // A stride that is prime to the number of keys visits all of them, out of order.
                 at = (at + 7_919) % keys;
-                let hit =
-                    |n: usize| Hit { key: names[(at + n) % KEYS].as_bytes(), bucket, cost: 1 };
+                let hit = |n: usize| Hit { key: names[(at + n) % KEYS].as_bytes(), meter, cost: 1 };
                 let hits: [_; 8] = std::array::from_fn(hit);
                 store.acquire(&hits[..limits]).try_now()
             });

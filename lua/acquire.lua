@@ -3,56 +3,79 @@
 -- KEYS     the state of each hit, request by request; a key may serve several requests
 -- ARGV     for each key the hit's parameters in the form of its algorithm; `+` before them joins the
 --          hit to the request of the hit before it
--- returns  now, then for each hit its backlog before the request was charged: x microseconds, or
---          {x, picoseconds} where there are any. A hit of a denied request answers -1 - x for x.
---          A hit whose key holds something else answers a string that says so, and its request has
---          changed nothing.
+-- returns  now, then for each hit what it found before its request was charged, in the two numbers of
+--          its algorithm: x, or {x, y} where y is not 0, or {x, wait, reset} of an algorithm that
+--          foresees. A hit of a denied request answers -1 - x for x. A hit whose key holds something
+--          else answers a string that says so, and its request has changed nothing.
 --
 -- Every key is read before any is written: an error inside a script leaves its earlier writes.
 
 local now = clock()
 local reply = { now }
 
+-- A script runs anew for each batch, so algorithms other than the bucket are made when they are used.
+local log, counter, window
+local function algorithm(text)
+  local tag, second = string.byte(text, 1, 2)
+  if tag == 43 then
+    tag = second
+  end
+  if tag == 108 then
+    log = log or sliding_log()
+    return log
+  elseif tag == 99 then
+    counter = counter or sliding_counter()
+    return counter
+  elseif tag == 119 then
+    window = window or fixed_window()
+    return window
+  end
+  return token_bucket
+end
+
 local parsed = {}
 local function parameters(text)
   local p = parsed[text]
   if not p then
-    p = token_bucket.parse(text)
+    p = algorithm(text).parse(text, now)
     parsed[text] = p
   end
   return p
 end
 
-local hits, states, faults, order = {}, {}, {}, {}
+local hits, states, order = {}, {}, {}
 for i = 1, #KEYS do
   local key, p = KEYS[i], parameters(ARGV[i])
   hits[i] = p
-  if not states[key] and not faults[key] then
-    states[key], faults[key] = p.algorithm.read(key)
+  if not states[key] then
+    local state, fault = p.algorithm.read(key, p, now)
+    states[key] = state or { fault = fault }
     order[#order + 1] = key
   end
 end
 
-local us, ps = {}, {}
+local x, y = {}, {}
 local function decide(first, last)
   local admitted = true
   for i = first, last do
     local p, state, fits = hits[i], states[KEYS[i]], false
-    if state then
-      fits, us[i], ps[i] = p.algorithm.look(p, state, now)
+    if not state.fault then
+      fits, x[i], y[i] = p.algorithm.look(p, state, now)
     end
     admitted = admitted and fits
   end
   for i = first, last do
     local p, state = hits[i], states[KEYS[i]]
-    local answer = faults[KEYS[i]]
-    if state then
-      if admitted then
-        p.algorithm.charge(p, state, us[i], ps[i], now)
+    local answer = state.fault
+    if not answer then
+      answer = admitted and x[i] or -1 - x[i]
+      if p.algorithm.foresee then
+        answer = { answer, p.algorithm.foresee(p, state, x[i], admitted, now) }
+      elseif y[i] ~= 0 then
+        answer = { answer, y[i] }
       end
-      answer = admitted and us[i] or -1 - us[i]
-      if ps[i] ~= 0 then
-        answer = { answer, ps[i] }
+      if admitted then
+        p.algorithm.charge(p, state, x[i], y[i], now)
       end
     end
     reply[i + 1] = answer
@@ -69,7 +92,7 @@ end
 
 for i = 1, #order do
   local state = states[order[i]]
-  if state and state.changed then
+  if state.changed then
     state.algorithm.write(order[i], state, now)
   end
 end

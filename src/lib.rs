@@ -18,6 +18,7 @@ mod time;
 #[cfg(feature = "redis")]
 pub use self::store::redis::{RedisStore, RedisStoreBuilder};
 pub use self::{
+    algorithm::{Algorithm, Calendar},
     decision::{Decision, Outcome, Source, Standing, Verdict},
     http::{
         HeaderFormat, RateLimit, RateLimitLayer, ResetFormat, ResponseBody, ResponseFuture, respond,

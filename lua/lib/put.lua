@@ -1,11 +1,15 @@
--- The one place that writes, and that knows expiry.
+-- The one place that knows expiry: a key lasts until what it holds says no more than an absent one.
 --
--- KEYS     the key that put is given
+-- KEYS     the key that a function is given
 -- ARGV     none
 -- returns  put(key, value, micros): nothing; the key holds value for that many microseconds, rounded
 --          up to whole milliseconds and at least one, set together with the value
+--          expire(key, micros): nothing; the key, just written, lasts for that long
 
 local function put(key, value, micros)
-  local ttl = math.max(1, math.ceil(micros / 1000))
-  redis.call('SET', key, value, 'PX', string.format('%.0f', ttl))
+  redis.call('SET', key, value, 'PX', string.format('%.0f', math.max(1, math.ceil(micros / 1000))))
+end
+
+local function expire(key, micros)
+  redis.call('PEXPIRE', key, string.format('%.0f', math.max(1, math.ceil(micros / 1000))))
 end

@@ -3,6 +3,20 @@
 //! Nothing here reads a clock or does I/O. The scripts in `lua/algorithm` give the same answers to
 //! the last unit.
 
+mod calendar;
+mod choice;
+mod fixed_window;
+mod meter;
+mod sliding_counter;
+mod sliding_log;
 mod token_bucket;
 
-pub use self::token_bucket::{Backlog, FullAt, TokenBucket};
+pub use self::{
+    calendar::Calendar,
+    choice::Algorithm,
+    fixed_window::{FixedWindow, Span, WindowCount},
+    meter::{Meter, Reading, State},
+    sliding_counter::{Counts, SlidingCounter},
+    sliding_log::{LogReading, Moments, SlidingLog},
+    token_bucket::{Backlog, FullAt, TokenBucket},
+};

@@ -20,7 +20,7 @@ pub struct TokenBucket {
 }
 
 /// The time at which a bucket is full again, in picoseconds since the Unix epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FullAt(u128);
 
 /// How long a bucket takes to be full again, in picoseconds: zero when it is full, the whole
@@ -103,10 +103,9 @@ impl Backlog {
 }
 
 impl FullAt {
-    /// Whether a bucket in this state is full at `now`, as if it had never been used.
-    #[must_use]
-    pub const fn is_fresh(self, now: Timestamp) -> bool {
-        self.0 <= now.as_picos()
+    /// Microseconds since the Unix epoch, rounded up.
+    pub(super) fn micros_ceil(self) -> u64 {
+        micros(self.0)
     }
 
     /// Whole microseconds since the Unix epoch, and the picoseconds above them.

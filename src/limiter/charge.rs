@@ -72,7 +72,7 @@ impl Charge {
             let key = &names[start..*end];
             let mark = mark(identity, key);
             let cost = if self.charged.contains(&mark) { 0 } else { limit.units() };
-            hits.push(Hit { key, bucket: limit.bucket(), cost });
+            hits.push(Hit { key, meter: limit.meter(), cost });
             self.marks.push(mark);
             start = *end;
         }

@@ -4,13 +4,16 @@ use smallvec::{Array, SmallVec};
 
 use super::PolicyError;
 use crate::{
-    algorithm::TokenBucket,
+    algorithm::{Algorithm, Calendar, Meter},
     key::Key,
-    quota::{Length, Quota},
+    quota::{Length, Quota, QuotaError},
     time::PICOS_PER_MICRO,
 };
 
 const MAX_NAME: usize = 64;
+
+/// The place of a policy's name in the names of states, where there is no policy.
+const NO_POLICY: &str = "-";
 
 /// A name, a quota, and what one request costs.
 ///
@@ -32,6 +35,8 @@ const MAX_NAME: usize = 64;
 pub struct Limit {
     name: Arc<str>,
     quota: Quota,
+    algorithm: Algorithm,
+    meter: Meter,
     cost: u64,
     scope: Option<Arc<str>>,
     /// What stands behind the key in the store's name: `policy/limit:algorithm+timescale`.
@@ -43,9 +48,42 @@ impl Limit {
     /// costs one unit. The name is checked where the limit is used.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, quota: Quota) -> Self {
-        let name = name.into();
-        let suffix = suffix("-", &name, quota);
-        Self { name, quota, cost: 1, scope: None, suffix }
+        let algorithm = Algorithm::default();
+        let limit = Self {
+            name: name.into(),
+            quota,
+            algorithm,
+            meter: algorithm.meter(quota),
+            cost: 1,
+            scope: None,
+            suffix: "".into(),
+        };
+        limit.within(NO_POLICY)
+    }
+
+    /// A limit of `units` in each unit of the calendar, in UTC.
+    ///
+    /// ```
+    /// use tollgate::{Calendar, Limit};
+    ///
+    /// let plan = Limit::calendar("plan", 10_000, Calendar::Month);
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If `units` is 0, or outside the [bounds](Quota#bounds) of a quota.
+    #[must_use]
+    pub fn calendar(name: impl Into<Arc<str>>, units: u64, calendar: Calendar) -> Self {
+        let quota = Quota::literal(units, calendar.nominal().as_secs());
+        Self::new(name, quota).algorithm(Algorithm::Calendar(calendar))
+    }
+
+    /// How the limit counts. Default: [`Algorithm::TokenBucket`]. What an algorithm cannot keep is an
+    /// error where the limit is used.
+    #[must_use]
+    pub fn algorithm(self, algorithm: Algorithm) -> Self {
+        let meter = algorithm.meter(self.quota);
+        Self { algorithm, meter, ..self }.within(NO_POLICY)
     }
 
     /// One request takes `units`; 0 only looks at what is left. A cost above the burst never passes.
@@ -59,17 +97,20 @@ impl Limit {
     /// a scope each policy has its own.
     #[must_use]
     pub fn scope(mut self, scope: impl Into<Arc<str>>) -> Self {
-        let scope = scope.into();
-        // No policy's name begins like this.
-        self.suffix = suffix(&format!("~{scope}"), &self.name, self.quota);
-        self.scope = Some(scope);
-        self
+        self.scope = Some(scope.into());
+        self.within(NO_POLICY)
     }
 
     /// The name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How it counts.
+    #[must_use]
+    pub const fn counts_by(&self) -> Algorithm {
+        self.algorithm
     }
 
     /// The quota.
@@ -88,8 +129,8 @@ impl Limit {
         &self.name
     }
 
-    pub(crate) const fn bucket(&self) -> TokenBucket {
-        TokenBucket::new(self.quota)
+    pub(crate) const fn meter(&self) -> Meter {
+        self.meter
     }
 
     /// Writes the name of this limit's state for `key`. The braces make all limits of one key share
@@ -102,24 +143,30 @@ impl Limit {
 
     /// The limit as the policy of this name has it.
     pub(super) fn within(mut self, policy: &str) -> Self {
-        if self.scope.is_none() {
-            self.suffix = suffix(policy, &self.name, self.quota);
+        let (name, tag) = (&self.name, self.algorithm.tag());
+        let timescale = Timescale(self.quota.timescale());
+        self.suffix = match &self.scope {
+            // No policy's name begins like this.
+            Some(scope) => format!("~{scope}/{name}:{tag}{timescale}"),
+            None => format!("{policy}/{name}:{tag}{timescale}"),
         }
+        .into();
         self
     }
 
-    /// The limit with another quota, in the same scope.
-    pub(super) fn with_quota(&self, policy: &str, quota: Quota) -> Self {
-        let limit = Self { quota, ..self.clone() };
-        match self.scope.clone() {
-            Some(scope) => limit.scope(scope),
-            None => limit.within(policy),
-        }
+    /// This instance's share of the limit, in the policy of this name.
+    pub(super) fn share(&self, policy: &str, share: f64) -> Result<Self, QuotaError> {
+        let quota = self.algorithm.share(self.quota, share)?;
+        let meter = self.algorithm.meter(quota);
+        Ok(Self { quota, meter, ..self.clone() }.within(policy))
     }
 
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         check_name("limit", &self.name)?;
-        self.scope.as_deref().map_or(Ok(()), |scope| check_name("scope", scope))
+        self.scope.as_deref().map_or(Ok(()), |scope| check_name("scope", scope))?;
+        self.algorithm
+            .check(self.quota, self.cost)
+            .map_err(|fault| PolicyError::new(format!("the limit `{}` has {fault}", self.name)))
     }
 }
 
@@ -133,10 +180,6 @@ pub(super) fn check_name(of: &'static str, name: &str) -> Result<(), PolicyError
     Err(PolicyError::new(format!(
         "the {of} name {name:?}: it must be 1 to {MAX_NAME} ASCII letters, digits, `-`, `_` or `.`"
     )))
-}
-
-fn suffix(scope: &str, name: &str, quota: Quota) -> Arc<str> {
-    format!("{scope}/{name}:tb{}", Timescale(quota.timescale())).into()
 }
 
 /// The refill time of a quota, to the microsecond, so that quotas of one rate and different rounding

@@ -223,14 +223,14 @@ impl PolicyBuilder {
                 self.name
             )));
         }
-        let quota = limit.quota().share(share).map_err(|cause| {
+        let local = limit.share(&self.name, share).map_err(|cause| {
             PolicyError::new(format!(
                 "the policy `{}`, limit `{}`, with a local share of {share}: {cause}",
                 self.name,
                 limit.name()
             ))
         })?;
-        Ok(Some(limit.with_quota(&self.name, quota)))
+        Ok(Some(local))
     }
 }
 

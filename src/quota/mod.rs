@@ -170,7 +170,7 @@ impl Quota {
         (self.burst.max(saturate(per_second)), 1)
     }
 
-    const fn literal(quantity: u64, period_secs: u64) -> Self {
+    pub(crate) const fn literal(quantity: u64, period_secs: u64) -> Self {
         match Self::new(quantity, Duration::from_secs(period_secs)) {
             Ok(quota) => quota,
             Err(error) => panic!("{}", error.message().as_str()),

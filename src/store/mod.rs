@@ -16,7 +16,7 @@ pub use self::{
     reply::Reply,
 };
 use crate::{
-    algorithm::TokenBucket,
+    algorithm::Meter,
     decision::{Source, Standing},
     time::Timestamp,
 };
@@ -29,8 +29,8 @@ pub const MAX_HITS: usize = 8;
 pub struct Hit<'a> {
     /// The name of the state, unique among the limits of one request.
     pub key: &'a [u8],
-    /// The arithmetic, with its numbers.
-    pub bucket: TokenBucket,
+    /// How it counts, with its numbers.
+    pub meter: Meter,
     /// Units to take; 0 only looks.
     pub cost: u64,
 }
@@ -38,7 +38,7 @@ pub struct Hit<'a> {
 /// Keys may name people, so they are not shown.
 impl fmt::Debug for Hit<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hit").field("bucket", &self.bucket).field("cost", &self.cost).finish()
+        f.debug_struct("Hit").field("meter", &self.meter).field("cost", &self.cost).finish()
     }
 }
 
@@ -56,7 +56,7 @@ pub struct Answer {
 
 /// Keeps the states of limits, and decides about them atomically.
 ///
-/// Implementations share the arithmetic of [`TokenBucket`], so that all give the same answers.
+/// Implementations share the arithmetic of [`Meter`], so that all give the same answers.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Charges all `hits` of one request, or none of them.
     ///

@@ -4,13 +4,8 @@ use std::time::Duration;
 
 use tollgate::{Quota, Standing, Timestamp};
 
-/// A backend whose clock the test sets.
-pub(crate) trait Buckets {
-    /// Decides requests of a key and a cost each, one after another, all at `now`.
-    fn ask(&mut self, quota: Quota, now: Timestamp, asks: &[(&str, u64)]) -> Vec<Standing>;
-}
+use super::{Backend, START};
 
-const START: u64 = 1_764_461_091_000_007;
 const PERIODS: [u64; 7] = [1, 7, 10, 60, 3_600, 86_400, 30 * 86_400];
 const PICOS_PER_SEC: u128 = 1_000_000_000_000;
 const PICOS_PER_MICRO: u128 = 1_000_000;
@@ -35,7 +30,7 @@ fn after(span: u128) -> Timestamp {
 }
 
 /// The first request leaves all units but its own, and each of them can be taken, but not one more.
-pub(crate) fn all_units_and_no_more(buckets: &mut impl Buckets) {
+pub(crate) fn all_units_and_no_more(buckets: &mut impl Backend) {
     for (name, quota) in table() {
         let whole = quota.quantity();
         let mut left = whole;
@@ -56,7 +51,7 @@ pub(crate) fn all_units_and_no_more(buckets: &mut impl Buckets) {
 
 /// Who is denied is told when the same request passes: not a microsecond later than it does, nor
 /// one earlier.
-pub(crate) fn waits_to_the_microsecond(buckets: &mut impl Buckets) {
+pub(crate) fn waits_to_the_microsecond(buckets: &mut impl Backend) {
     for (name, quota) in table() {
         let whole = quota.quantity();
         for (at, cost) in [1, whole / 2 + 1, whole].into_iter().enumerate() {
@@ -79,7 +74,7 @@ pub(crate) fn waits_to_the_microsecond(buckets: &mut impl Buckets) {
 
 /// A clock that steps back makes a key wait for no longer than one full refill, however often it is
 /// asked for meanwhile, and gives nothing away.
-pub(crate) fn no_step_back_locks_for_longer_than_a_refill(buckets: &mut impl Buckets) {
+pub(crate) fn no_step_back_locks_for_longer_than_a_refill(buckets: &mut impl Backend) {
     let quota = Quota::per_minute(60).burst(10);
     let at = |secs: u64| Timestamp::from_micros(START - secs * 1_000_000);
     for step in [1, 11, 60, 86_400, 20 * 365 * 86_400] {
@@ -111,14 +106,14 @@ fn rates() -> [Quota; 9] {
 
 /// Over a long time, who takes what there is as soon as he is told to gets the whole rate, and
 /// never more.
-pub(crate) fn patient_callers_get_the_rate(buckets: &mut impl Buckets) {
+pub(crate) fn patient_callers_get_the_rate(buckets: &mut impl Backend) {
     for quota in rates() {
         drain(buckets, quota, "patient", 2_000, |standing| standing.wait().unwrap().as_micros());
     }
 }
 
 /// So does who asks far more often than a unit comes back: what has come back in part is not lost.
-pub(crate) fn hasty_callers_get_the_rate(buckets: &mut impl Buckets) {
+pub(crate) fn hasty_callers_get_the_rate(buckets: &mut impl Backend) {
     for quota in rates().into_iter().filter(|quota| quota.capacity() > 1) {
         let gap = (unit(quota) / PICOS_PER_MICRO / 7).max(1);
         drain(buckets, quota, "hasty", 10_000, |_| gap);
@@ -127,7 +122,7 @@ pub(crate) fn hasty_callers_get_the_rate(buckets: &mut impl Buckets) {
 
 /// Takes everything there is, again and again.
 fn drain(
-    buckets: &mut impl Buckets,
+    buckets: &mut impl Backend,
     quota: Quota,
     who: &str,
     rounds: u32,

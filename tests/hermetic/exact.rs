@@ -2,15 +2,14 @@
 
 #![cfg(test)]
 
-#[path = "../conformance/exact.rs"]
+#[path = "../conformance/mod.rs"]
 mod conformance;
 
 use tollgate::{
-    ManualClock, MemoryStore, Quota, Standing, Store as _, Timestamp, algorithm::TokenBucket,
-    store::Hit,
+    ManualClock, MemoryStore, Standing, Store as _, Timestamp, algorithm::Meter, store::Hit,
 };
 
-use self::conformance::Buckets;
+use self::conformance::{Backend, calendar, exact, oracle, waits};
 
 struct Memory {
     store: MemoryStore,
@@ -24,12 +23,11 @@ impl Memory {
     }
 }
 
-impl Buckets for Memory {
-    fn ask(&mut self, quota: Quota, now: Timestamp, asks: &[(&str, u64)]) -> Vec<Standing> {
+impl Backend for Memory {
+    fn decide(&mut self, meter: Meter, now: Timestamp, asks: &[(&str, u64)]) -> Vec<Standing> {
         self.clock.set(now);
-        let bucket = TokenBucket::new(quota);
         let ask = |&(key, cost): &(&str, u64)| {
-            let reply = self.store.acquire(&[Hit { key: key.as_bytes(), bucket, cost }]);
+            let reply = self.store.acquire(&[Hit { key: key.as_bytes(), meter, cost }]);
             reply.try_now().unwrap().unwrap().standings[0]
         };
         asks.iter().map(ask).collect()
@@ -38,25 +36,53 @@ impl Buckets for Memory {
 
 #[test]
 fn all_units_and_no_more() {
-    conformance::all_units_and_no_more(&mut Memory::new());
+    exact::all_units_and_no_more(&mut Memory::new());
 }
 
 #[test]
 fn waits_to_the_microsecond() {
-    conformance::waits_to_the_microsecond(&mut Memory::new());
+    exact::waits_to_the_microsecond(&mut Memory::new());
 }
 
 #[test]
 fn patient_callers_get_the_rate() {
-    conformance::patient_callers_get_the_rate(&mut Memory::new());
+    exact::patient_callers_get_the_rate(&mut Memory::new());
 }
 
 #[test]
 fn hasty_callers_get_the_rate() {
-    conformance::hasty_callers_get_the_rate(&mut Memory::new());
+    exact::hasty_callers_get_the_rate(&mut Memory::new());
+}
+
+#[test]
+fn waits_of_windows_to_the_microsecond() {
+    waits::waits_of_windows_to_the_microsecond(&mut Memory::new());
+}
+
+#[test]
+fn windows_hold_all_units_and_no_more() {
+    waits::windows_hold_all_units_and_no_more(&mut Memory::new());
+}
+
+#[test]
+fn looks_take_nothing() {
+    waits::looks_take_nothing(&mut Memory::new());
+}
+
+#[test]
+fn windows_answer_as_an_oracle_does() {
+    oracle::windows_answer_as_an_oracle_does(&mut Memory::new());
+}
+
+#[test]
+fn units_of_the_calendar_begin_and_end_by_the_table() {
+    for (unit, at, first, next) in calendar::table() {
+        let (from, to) = unit.around(Timestamp::from_micros(at));
+        assert_eq!((from.as_micros(), to.as_micros()), (first, next), "{unit:?} at {at}");
+    }
 }
 
 #[test]
 fn no_step_back_locks_for_longer_than_a_refill() {
-    conformance::no_step_back_locks_for_longer_than_a_refill(&mut Memory::new());
+    exact::no_step_back_locks_for_longer_than_a_refill(&mut Memory::new());
 }

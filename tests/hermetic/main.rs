@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod bounds;
 mod exact;
 mod failure;
 mod headers;

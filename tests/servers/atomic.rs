@@ -9,7 +9,7 @@ use std::{
 use deadpool_redis::redis::{self, AsyncCommands, aio::MultiplexedConnection};
 use tollgate::{
     Limit, Limiter, Quota, RedisStore, Source, Store, StoreError, StoreErrorKind, Timestamp,
-    algorithm::Backlog,
+    algorithm::{Backlog, Meter},
     store::{Answer, Hit, Reply},
 };
 
@@ -134,10 +134,11 @@ impl Naive {
         let now = secs * 1_000_000 + micros;
         let state: Option<u64> = self.0.get(&key).await?;
         let backlog = state.unwrap_or(0).saturating_sub(now);
-        let standing = hit.bucket.standing(Backlog::new(backlog, 0), hit.cost, true);
-        let admitted = hit.bucket.fits(Backlog::new(backlog, 0), hit.cost);
+        let Meter::TokenBucket(bucket) = hit.meter else { panic!("{hit:?}") };
+        let standing = bucket.standing(Backlog::new(backlog, 0), hit.cost, true);
+        let admitted = bucket.fits(Backlog::new(backlog, 0), hit.cost);
         if admitted {
-            let increment = u64::try_from(hit.bucket.increment(hit.cost) / 1_000_000).unwrap();
+            let increment = u64::try_from(bucket.increment(hit.cost) / 1_000_000).unwrap();
             let () = self.0.set(&key, now + backlog + increment).await?;
         }
         Ok(Answer {

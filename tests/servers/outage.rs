@@ -6,7 +6,7 @@ use http::{Request, Response};
 use tokio::task::JoinSet;
 use tollgate::{
     Decision, Global, Limit, Limiter, OnFailure, Outcome, Policy, Quota, RateLimitLayer,
-    RedisStore, Source, Store, algorithm::TokenBucket, store::Hit,
+    RedisStore, Source, Store, algorithm::Algorithm, store::Hit,
 };
 use tower::{Layer as _, ServiceExt as _, service_fn};
 
@@ -123,8 +123,11 @@ fn label<B>(response: &Response<B>) -> &'static str {
 
 /// Waits until the store answers on all of its connections again, with a bound for hangs.
 async fn answers(store: &RedisStore) {
-    let hit =
-        Hit { key: b"{probe}:probe", bucket: TokenBucket::new(Quota::per_second(1)), cost: 0 };
+    let hit = Hit {
+        key: b"{probe}:probe",
+        meter: Algorithm::TokenBucket.meter(Quota::per_second(1)),
+        cost: 0,
+    };
     let answered = async {
         let mut in_a_row = 0;
         while in_a_row < 6 {

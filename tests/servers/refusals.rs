@@ -124,7 +124,9 @@ async fn a_password_that_is_set_later_is_logged_as_an_error_and_mended_by_the_se
 async fn a_user_with_the_documented_rights_has_enough_and_one_with_less_is_a_misconfiguration() {
     let server = RedisServer::start().await;
     let rights = "on >word ~tg1:* resetchannels -@all \
-                  +evalsha +eval +script|load +time +get +set +ping";
+                  +evalsha +eval +script|load +time +get +set +ping \
+                  +zadd +zcard +zcount +zrange +zrangebyscore +zrevrange \
+                  +zremrangebyscore +pexpire";
     let rights: Vec<_> = rights.split_whitespace().collect();
     server.command(&[&["ACL", "SETUSER", "app"], rights.as_slice()].concat());
     let url = format!("redis://app:word@127.0.0.1:{}/", server.port());

@@ -4,11 +4,11 @@
 
 use std::{thread::sleep, time::Duration};
 
-use tollgate::{RedisStore, Standing, Store as _, Timestamp, algorithm::FullAt, store::Answer};
+use tollgate::{RedisStore, Standing, Store as _, Timestamp, store::Answer};
 
 use crate::{
-    differential::Trace,
-    script::{Model, SOURCE, Script, text, time_to_live},
+    differential::{Kind, Trace},
+    script::{Kept, Model, Modelled, SOURCE, Script},
     support::{RedisServer, Value},
 };
 
@@ -22,7 +22,7 @@ async fn the_real_script_decides_stores_and_expires_as_its_now_tells() {
     let server = RedisServer::start().await;
     let mut script = Script::load(&server, SOURCE);
     let seed = fastrand::u64(..);
-    let mut trace = Trace::new(seed);
+    let mut trace = Trace::new(seed, Kind::Mixed);
     let (mut steps, mut expired) = (0, 0);
     while steps < STEPS {
         let mut model = Model::default();
@@ -33,7 +33,7 @@ async fn the_real_script_decides_stores_and_expires_as_its_now_tells() {
             let context = format!("seed {seed}, step {steps}, at {}", now.as_micros());
             assert_eq!(found, model.acquire(&batch, now), "{context}");
             for (key, state) in model.changed() {
-                expired += usize::from(!check_kept(&mut script, key, *state, now, &context));
+                expired += usize::from(!check_kept(&mut script, key, state, now, &context));
             }
             steps += batch.len();
             if fastrand::bool() {
@@ -50,19 +50,20 @@ async fn the_real_script_decides_stores_and_expires_as_its_now_tells() {
 fn check_kept(
     script: &mut Script,
     key: &[u8],
-    state: FullAt,
+    state: &Modelled,
     now: Timestamp,
     context: &str,
 ) -> bool {
-    let ttl = i64::try_from(time_to_live(state, now)).unwrap();
+    let ttl = i64::try_from(state.time_to_live(now)).unwrap();
+    let expected = state.kept().without_numbers();
     let Value::Integer(left) = script.command(&[b"PTTL", key]) else { panic!("{context}") };
-    let kept = script.get(key);
+    let kept = script.kept(key, &expected);
     let later = time(script);
     let Some(kept) = kept else {
         assert!(state.is_fresh(later), "forgotten early; {context}");
         return false;
     };
-    assert_eq!(kept, text(state), "{context}");
+    assert_eq!(kept.without_numbers(), expected, "{context}");
     let millis = |time: Timestamp| i64::try_from(time.as_micros() / 1_000).unwrap();
     // The server may have read its clock for the expiry a moment before the script did.
     let least = ttl - (millis(later) - millis(now)) - 1;
@@ -88,7 +89,7 @@ async fn the_store_asks_and_reads_the_script_to_the_last_unit() {
         .await
         .unwrap();
     let seed = fastrand::u64(..);
-    let mut trace = Trace::new(seed);
+    let mut trace = Trace::new(seed, Kind::Mixed);
     let mut steps = 0;
     while steps < STORE_STEPS {
         let mut model = Model::default();
@@ -97,15 +98,20 @@ async fn the_store_asks_and_reads_the_script_to_the_last_unit() {
             for request in trace.batch(&pool).0 {
                 let Answer { now, standings, .. } = store.acquire(&request).await.unwrap();
                 let found = model.acquire(std::slice::from_ref(&request), now);
-                let expected: Vec<Standing> =
-                    request.iter().zip(&found).map(|(hit, found)| found.standing(hit)).collect();
+                let expected: Vec<Standing> = request
+                    .iter()
+                    .zip(&found)
+                    .map(|(hit, found)| found.standing(hit, now))
+                    .collect();
                 assert_eq!(standings.as_slice(), expected, "seed {seed}, step {steps}");
                 steps += 1;
             }
         }
         for (key, state) in model.states() {
-            let kept = script.get(&[b"replay:", key.as_slice()].concat());
-            assert!(kept.is_none_or(|kept| kept == text(*state)), "seed {seed}, step {steps}");
+            let expected = state.kept().without_numbers();
+            let kept = script.kept(&[b"replay:", key].concat(), &expected);
+            let same = |kept: Kept| kept.without_numbers() == expected;
+            assert!(kept.is_none_or(same), "seed {seed}, step {steps}");
         }
         script.command(&["FLUSHDB"]);
     }

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use self::shard::Shard;
 use super::{Answer, Hit, MAX_HITS, Reply, Store, StoreError, check};
 use crate::{
-    algorithm::Backlog,
+    algorithm::{Meter, Reading},
     decision::Source,
     time::{Clock, MonotonicClock},
 };
@@ -110,23 +110,28 @@ impl Inner {
         // Read under the lock, so that nobody decides about a state from after its own time.
         let now = self.clock.now();
         let mut admitted = true;
-        let mut backlogs = [Backlog::default(); MAX_HITS];
-        for ((hit, hash), found) in hits.iter().zip(hashes).zip(&mut backlogs) {
+        let mut readings = [Reading::default(); MAX_HITS];
+        for ((hit, hash), found) in hits.iter().zip(hashes).zip(&mut readings) {
             let shard = self.shard(&mut locked, *hash);
-            let (backlog, ahead) = hit.bucket.backlog(shard.get(*hash, hit.key), now);
-            if ahead {
-                shard.put(*hash, hit.key, hit.bucket.state(backlog, 0, now), now);
-            }
-            admitted &= hit.bucket.fits(backlog, hit.cost);
-            *found = backlog;
+            *found = hit.meter.read(shard.settled(*hash, hit.key, &hit.meter, now), now);
+            admitted &= hit.meter.fits(*found, hit.cost, now);
         }
         let mut standings = SmallVec::new();
-        for ((hit, hash), backlog) in hits.iter().zip(hashes).zip(backlogs) {
-            if admitted && hit.cost > 0 {
-                let state = hit.bucket.state(backlog, hit.cost, now);
-                self.shard(&mut locked, *hash).put(*hash, hit.key, state, now);
+        for ((hit, hash), found) in hits.iter().zip(hashes).zip(readings) {
+            let (meter, cost) = (&hit.meter, hit.cost);
+            let shard = self.shard(&mut locked, *hash);
+            let found = match meter {
+                Meter::SlidingLog(_) => {
+                    let state = shard.settled(*hash, hit.key, meter, now);
+                    meter.foresee(found, state, cost, admitted, now)
+                }
+                _ => found,
+            };
+            if admitted && cost > 0 {
+                let charge = |state: &mut _| meter.charge(state, found, cost, now);
+                shard.change(*hash, hit.key, meter, now, charge);
             }
-            standings.push(hit.bucket.standing(backlog, hit.cost, admitted));
+            standings.push(meter.standing(found, cost, admitted, now));
         }
         Ok(Answer { now, source: Source::Memory, standings })
     }

@@ -1,6 +1,9 @@
 use hashbrown::HashTable;
 
-use crate::{algorithm::FullAt, time::Timestamp};
+use crate::{
+    algorithm::{Meter, State},
+    time::Timestamp,
+};
 
 /// Entries that a new key looks at, to remove those that are full again: more than one, so that
 /// cleaning outruns growing.
@@ -20,13 +23,22 @@ pub(super) struct Shard {
 struct Entry {
     hash: u64,
     key: Box<[u8]>,
-    full_at: FullAt,
+    state: State,
+    /// The moment from which the state says no more than none, in microseconds.
+    fresh_at: u64,
 }
 
 /// Keys may name people.
 impl std::fmt::Debug for Entry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.full_at.fmt(f)
+        self.state.fmt(f)
+    }
+}
+
+impl Entry {
+    /// Whether forgetting it changes nothing.
+    const fn is_fresh(&self, now: Timestamp) -> bool {
+        self.fresh_at <= now.as_micros()
     }
 }
 
@@ -40,14 +52,33 @@ impl Shard {
         self.entries.len()
     }
 
-    pub(super) fn get(&self, hash: u64, key: &[u8]) -> Option<FullAt> {
-        let at = self.index.find(hash, |at| *self.entries[*at as usize].key == *key)?;
-        Some(self.entries[*at as usize].full_at)
+    /// The state of a key, brought to `now`.
+    pub(super) fn settled(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        meter: &Meter,
+        now: Timestamp,
+    ) -> Option<&State> {
+        let entry = self.entry(hash, key)?;
+        if meter.settle(&mut entry.state, now) {
+            entry.fresh_at = meter.fresh_at(&entry.state);
+        }
+        Some(&entry.state)
     }
 
-    pub(super) fn put(&mut self, hash: u64, key: &[u8], full_at: FullAt, now: Timestamp) {
-        if let Some(at) = self.index.find(hash, |at| *self.entries[*at as usize].key == *key) {
-            self.entries[*at as usize].full_at = full_at;
+    /// Changes the state of a key, which is new if there is none.
+    pub(super) fn change(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        meter: &Meter,
+        now: Timestamp,
+        change: impl FnOnce(&mut State),
+    ) {
+        if let Some(entry) = self.entry(hash, key) {
+            change(&mut entry.state);
+            entry.fresh_at = meter.fresh_at(&entry.state);
             return;
         }
         for _ in 0..SWEEP {
@@ -57,8 +88,16 @@ impl Shard {
             self.evict(now);
         }
         let Ok(at) = u32::try_from(self.entries.len()) else { return };
-        self.entries.push(Entry { hash, key: key.into(), full_at });
+        let mut state = meter.empty();
+        change(&mut state);
+        let fresh_at = meter.fresh_at(&state);
+        self.entries.push(Entry { hash, key: key.into(), state, fresh_at });
         self.index.insert_unique(hash, at, |at| self.entries[*at as usize].hash);
+    }
+
+    fn entry(&mut self, hash: u64, key: &[u8]) -> Option<&mut Entry> {
+        let at = *self.index.find(hash, |at| *self.entries[*at as usize].key == *key)?;
+        self.entries.get_mut(at as usize)
     }
 
     /// Looks at the next entry, and removes it if it is full again.
@@ -67,7 +106,7 @@ impl Shard {
             self.cursor = 0;
         }
         match self.entries.get(self.cursor) {
-            Some(entry) if entry.full_at.is_fresh(now) => self.remove(self.cursor),
+            Some(entry) if entry.is_fresh(now) => self.remove(self.cursor),
             _ => self.cursor += 1,
         }
     }
@@ -90,18 +129,18 @@ impl Shard {
     /// Makes room for several entries at once: all that are full again go, and if they are few, then
     /// those that owe the least.
     fn evict(&mut self, now: Timestamp) {
-        self.entries.retain(|entry| !entry.full_at.is_fresh(now));
+        self.entries.retain(|entry| !entry.is_fresh(now));
         let room = (self.capacity / 16).max(1);
         let surplus = (self.entries.len() + room).saturating_sub(self.capacity);
         if surplus > 0 {
-            let mut owed: Vec<FullAt> = self.entries.iter().map(|entry| entry.full_at).collect();
+            let mut owed: Vec<u64> = self.entries.iter().map(|entry| entry.fresh_at).collect();
             let (_, limit, _) = owed.select_nth_unstable(surplus - 1);
             let limit = *limit;
-            let below = self.entries.iter().filter(|entry| entry.full_at < limit).count();
+            let below = self.entries.iter().filter(|entry| entry.fresh_at < limit).count();
             let mut ties = surplus - below;
             self.entries.retain(|entry| {
-                let goes = entry.full_at < limit || (entry.full_at == limit && ties > 0);
-                ties -= usize::from(goes && entry.full_at == limit);
+                let goes = entry.fresh_at < limit || (entry.fresh_at == limit && ties > 0);
+                ties -= usize::from(goes && entry.fresh_at == limit);
                 !goes
             });
         }

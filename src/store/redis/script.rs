@@ -7,6 +7,9 @@ pub(super) const SOURCE: &str = concat!(
     include_str!("../../../lua/lib/clock.lua"),
     include_str!("../../../lua/lib/put.lua"),
     include_str!("../../../lua/algorithm/token_bucket.lua"),
+    include_str!("../../../lua/algorithm/fixed_window.lua"),
+    include_str!("../../../lua/algorithm/sliding_counter.lua"),
+    include_str!("../../../lua/algorithm/sliding_log.lua"),
     include_str!("../../../lua/acquire.lua"),
 );
 

@@ -117,6 +117,10 @@ impl Shared {
         let open = async {
             let pooled = self.pool.get().await.map_err(error::pool)?;
             let mut connection = Connection::take(pooled);
+            // A server that wants a password first closes on a text as long as the script, without
+            // a word about the password.
+            let ping = connection.send_packed_command(&redis::cmd("PING")).await;
+            let _pong = ping.and_then(|value| value.extract_error()).map_err(error::classify)?;
             let load = redis::cmd("SCRIPT").arg("LOAD").arg(script::SOURCE).take();
             let loaded = connection.send_packed_command(&load).await;
             let _sha = loaded.and_then(|value| value.extract_error()).map_err(error::classify)?;

@@ -5,18 +5,18 @@ use std::io::Write as _;
 use deadpool_redis::redis::{Cmd, RedisWrite as _, Value};
 use smallvec::SmallVec;
 
-use super::script;
+use super::{parameters, script};
 use crate::{
-    algorithm::{Backlog, TokenBucket},
+    algorithm::Meter,
     decision::{Source, Standing},
     store::{Answer, Hit, StoreError, StoreErrorKind},
-    time::{PICOS_PER_MICRO, Timestamp},
+    time::Timestamp,
 };
 
 /// One request: the command that asks, and what is needed to read the answer.
 pub(super) struct Request {
     evalsha: Cmd,
-    hits: SmallVec<[(TokenBucket, u64); 2]>,
+    hits: SmallVec<[(Meter, u64); 2]>,
 }
 
 impl Request {
@@ -36,12 +36,10 @@ impl Request {
             if at > 0 {
                 text.push(b'+');
             }
-            span(&mut text, hit.bucket.increment(hit.cost));
-            text.push(b' ');
-            span(&mut text, hit.bucket.capacity());
+            parameters::write(&mut text, &hit.meter, hit.cost);
             evalsha.write_arg(&text);
         }
-        Self { evalsha, hits: hits.iter().map(|hit| (hit.bucket, hit.cost)).collect() }
+        Self { evalsha, hits: hits.iter().map(|hit| (hit.meter, hit.cost)).collect() }
     }
 
     pub(super) const fn evalsha(&self) -> &Cmd {
@@ -66,50 +64,34 @@ impl Request {
         if values.len() != self.hits.len() {
             return Err(unexpected());
         }
-        let mut standings: SmallVec<[Standing; 2]> = SmallVec::new();
-        for ((bucket, cost), value) in self.hits.iter().zip(values) {
-            let (backlog, admitted) = backlog(value)?;
-            standings.push(bucket.standing(backlog, *cost, admitted));
-        }
         let now = Timestamp::from_micros(u64::try_from(*now).map_err(|_| unexpected())?);
+        let mut standings: SmallVec<[Standing; 2]> = SmallVec::new();
+        for ((meter, cost), value) in self.hits.iter().zip(values) {
+            let (x, rest) = numbers(value)?;
+            let admitted = x >= 0;
+            let x = if admitted { x } else { -1 - x }.unsigned_abs();
+            let reading = parameters::reading(meter, x, rest, now).ok_or_else(unexpected)?;
+            standings.push(meter.standing(reading, *cost, admitted, now));
+        }
         Ok(Answer { now, source: Source::Redis, standings })
     }
 }
 
-/// A hit's backlog before the charge, and whether its request was admitted.
-fn backlog(value: &Value) -> Result<(Backlog, bool), StoreError> {
-    let (micros, picos) = match value {
-        Value::Int(micros) => (*micros, 0),
-        Value::Array(pair) => match pair.as_slice() {
-            [Value::Int(micros), Value::Int(picos)] => (*micros, *picos),
-            _ => return Err(unexpected()),
+/// The numbers of one hit's answer: the first one, and those that may follow it.
+fn numbers(value: &Value) -> Result<(i64, [u64; 2]), StoreError> {
+    let number = |value: &Value| match value {
+        Value::Int(number) => u64::try_from(*number).map_err(|_| unexpected()),
+        _ => Err(unexpected()),
+    };
+    match value {
+        Value::Int(x) => Ok((*x, [0, 0])),
+        Value::Array(values) => match values.as_slice() {
+            [Value::Int(x), y] => Ok((*x, [number(y)?, 0])),
+            [Value::Int(x), y, z] => Ok((*x, [number(y)?, number(z)?])),
+            _ => Err(unexpected()),
         },
-        Value::BulkString(fault) => return Err(super::error::fault(fault)),
-        _ => return Err(unexpected()),
-    };
-    let picos = u32::try_from(picos).map_err(|_| unexpected())?;
-    let admitted = micros >= 0;
-    let micros = if admitted { micros } else { -1 - micros };
-    Ok((Backlog::new(micros.unsigned_abs(), picos), admitted))
-}
-
-/// Writes whole microseconds, and six digits of picoseconds where there are any.
-fn span(text: &mut SmallVec<[u8; 64]>, picos: u128) {
-    // Division is cheap in 64 bits, which hold the picoseconds of 213 days; and the microseconds of
-    // whatever a quota can be.
-    let (micros, picos) = match u64::try_from(picos) {
-        Ok(picos) => (picos / 1_000_000, picos % 1_000_000),
-        Err(_) => (
-            u64::try_from(picos / PICOS_PER_MICRO).unwrap_or(u64::MAX),
-            (picos % PICOS_PER_MICRO) as u64,
-        ),
-    };
-    let mut digits = itoa::Buffer::new();
-    text.extend_from_slice(digits.format(micros).as_bytes());
-    if picos > 0 {
-        // A digit above the six keeps their leading zeros.
-        text.push(b'.');
-        text.extend_from_slice(&digits.format(1_000_000 + picos).as_bytes()[1..]);
+        Value::BulkString(fault) => Err(super::error::fault(fault)),
+        _ => Err(unexpected()),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::{Clock, ManualClock, MemoryStore, Quota, Timestamp};
+use tollgate::{Clock, ManualClock, MemoryStore, Quota, Timestamp, algorithm::Meter};
 
-use super::{take, takes};
+use super::{meters, take, take_by, takes};
 use crate::support::{memory, secs};
 
 const QUOTA: Quota = Quota::per_minute(6);
@@ -63,10 +63,44 @@ fn what_is_left_and_the_waits_stay_within_the_limit_after_any_step() {
 #[test]
 fn the_first_moment_and_the_last_are_times_like_any_other() {
     for micros in [0, 1, u64::MAX / 2, u64::MAX - 1, u64::MAX] {
-        let clock = ManualClock::at(Timestamp::from_micros(micros));
-        let store = MemoryStore::builder().clock(clock.clone()).build();
-        assert!(takes(&store, b"key", QUOTA, 6), "{micros}");
-        assert!(!takes(&store, b"key", QUOTA, 1), "{micros}");
-        clock.advance(secs(10));
+        for meter in meters(QUOTA) {
+            let clock = ManualClock::at(Timestamp::from_micros(micros));
+            let store = MemoryStore::builder().clock(clock.clone()).build();
+            let takes = |cost| take_by(&store, b"key", meter, cost).standings[0].fits();
+            assert!(takes(6), "{meter:?} at {micros}");
+            assert!(!takes(1), "{meter:?} at {micros}");
+            clock.advance(secs(10));
+            takes(1);
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_steps_back_locks_no_window_for_longer_than_two_of_them_and_frees_none() {
+    let minute = 60_000_000;
+    for meter in meters(QUOTA).into_iter().take(4) {
+        for step in [1, minute / 2, minute, 90 * minute, 365 * 24 * 60 * minute] {
+            let (store, clock) = memory();
+            let takes = |cost| take_by(&store, b"key", meter, cost).standings[0];
+            assert!(takes(6).fits());
+            step_back(&clock, Duration::from_micros(step));
+            assert!(!takes(1).fits(), "{meter:?}, {step} us back: nothing is given away");
+            let wait = takes(6).wait().unwrap();
+            assert!(wait <= secs(120), "{meter:?}, {step} us back: {wait:?}");
+            clock.advance(wait);
+            assert!(takes(6).fits(), "{meter:?}, {step} us back, after {wait:?}");
+        }
+    }
+}
+
+#[test]
+fn one_name_that_is_counted_by_another_algorithm_begins_anew_and_is_limited() {
+    let (store, _) = memory();
+    for meter in meters(QUOTA) {
+        // Only a store's own user can do that: the names of limits hold their algorithm.
+        let takes = |cost| take_by(&store, b"key", meter, cost).standings[0].fits();
+        let fresh = takes(6);
+        assert!(!takes(1), "{meter:?}");
+        assert!(fresh || matches!(meter, Meter::FixedWindow(_)), "{meter:?}");
     }
 }

@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use tollgate::{ManualClock, MemoryStore, Quota, Store, algorithm::TokenBucket, store::Hit};
+use tollgate::{ManualClock, MemoryStore, Quota, Store, algorithm::Algorithm, store::Hit};
 
 use super::take;
 use crate::support::{memory, secs};
@@ -17,7 +17,7 @@ use crate::support::{memory, secs};
 const THREADS: usize = 8;
 
 fn hit(key: &[u8], quota: Quota) -> Hit<'_> {
-    Hit { key, bucket: TokenBucket::new(quota), cost: 1 }
+    Hit { key, meter: Algorithm::TokenBucket.meter(quota), cost: 1 }
 }
 
 fn admits(store: &MemoryStore, hits: &[Hit<'_>]) -> bool {

@@ -31,7 +31,9 @@ fn the_library_panics_only_in_constructors_that_say_so() {
 #[test]
 fn what_panics_documents_it() {
     for file in rust() {
-        let panics = file.code().any(|(_, line)| PANICS.iter().any(|word| line.contains(word)));
+        // What a constructor of literals is given, it hands on.
+        let words: Vec<&str> = PANICS.into_iter().chain(["Quota::literal("]).collect();
+        let panics = file.code().any(|(_, line)| words.iter().any(|word| line.contains(word)));
         assert_eq!(panics, file.text.contains("/// # Panics"), "{}", file.path);
     }
 }

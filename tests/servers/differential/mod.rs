@@ -1,42 +1,78 @@
 //! Rust's arithmetic and the Lua scripts agree to the last unit, whatever comes.
+//!
+//! A step is a request. `TOLLGATE_SEED` repeats a run, and `TOLLGATE_STEPS` sets its length.
 
 #![cfg(test)]
 
+mod calendar;
+mod meters;
 mod quotas;
 mod trace;
 
 use tollgate::{Standing, Timestamp, store::Hit};
 
-pub(crate) use self::trace::Trace;
+pub(crate) use self::{meters::Kind, trace::Trace};
 use crate::{
-    script::{Found, Joined, Model, Request, Write, text, time_to_live},
+    script::{Found, Joined, Model, Request, Write},
     support::RedisServer,
 };
 
-const STEPS: usize = 1_000_000;
+const MILLION: usize = 1_000_000;
+/// Those that take longer, where nobody asks for more.
+const SHORT: usize = 250_000;
 const THREADS: u64 = 2;
 /// Batches on one set of keys and quotas, before others take their place.
 const EPOCH: usize = 200;
 
-/// A step is a request. `TOLLGATE_SEED` repeats a run.
 #[tokio::test]
 async fn a_million_random_requests_are_decided_alike_in_rust_and_in_lua() {
+    compare(Kind::TokenBucket, MILLION).await;
+}
+
+#[tokio::test]
+async fn requests_to_all_algorithms_at_once_are_decided_alike_in_rust_and_in_lua() {
+    compare(Kind::Mixed, MILLION).await;
+}
+
+#[tokio::test]
+async fn requests_to_sliding_logs_are_decided_alike_in_rust_and_in_lua() {
+    compare(Kind::SlidingLog, SHORT).await;
+}
+
+#[tokio::test]
+async fn requests_to_sliding_counters_are_decided_alike_in_rust_and_in_lua() {
+    compare(Kind::SlidingCounter, SHORT).await;
+}
+
+#[tokio::test]
+async fn requests_to_fixed_windows_are_decided_alike_in_rust_and_in_lua() {
+    compare(Kind::FixedWindow, SHORT).await;
+}
+
+#[tokio::test]
+async fn requests_to_the_calendar_are_decided_alike_in_rust_and_in_lua() {
+    compare(Kind::Calendar, SHORT).await;
+}
+
+async fn compare(kind: Kind, steps: usize) {
+    let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let server = RedisServer::start().await;
-    let seed = std::env::var("TOLLGATE_SEED")
-        .map_or_else(|_| fastrand::u64(..u64::MAX - THREADS), |seed| seed.parse().unwrap());
+    let seed = number("TOLLGATE_SEED").unwrap_or_else(|| fastrand::u64(..u64::MAX - THREADS));
+    let steps = number("TOLLGATE_STEPS").map_or(steps, |steps| steps.try_into().unwrap());
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let mut lua = Joined::load(&server);
             lua.server().command(&["SELECT", &thread.to_string()]);
-            let context = format!("TOLLGATE_SEED={seed}, thread {thread}");
-            scope.spawn(move || run(&mut Trace::new(seed + thread), &mut lua, &context));
+            let context = format!("{kind:?}, TOLLGATE_SEED={seed}, thread {thread}");
+            let mut trace = Trace::new(seed + thread, kind);
+            scope.spawn(move || run(&mut trace, &mut lua, steps / THREADS as usize, &context));
         }
     });
 }
 
-fn run(trace: &mut Trace, lua: &mut Joined, context: &str) {
+fn run(trace: &mut Trace, lua: &mut Joined, whole: usize, context: &str) {
     let mut steps = 0;
-    while steps < STEPS / THREADS as usize {
+    while steps < whole {
         let mut model = Model::default();
         let pool = trace.pool();
         for _ in 0..EPOCH {
@@ -44,22 +80,27 @@ fn run(trace: &mut Trace, lua: &mut Joined, context: &str) {
             let expected = model.acquire(&batch, now);
             let (found, written) = lua.acquire(&batch, now);
             let context = format!("{context}, step {steps}, at {}", now.as_micros());
-            let standings = compare(&batch, &found, &expected, &context);
+            let standings = compare_answers(&batch, now, &found, &expected, &context);
             compare_writes(written, &model, now, &context);
             trace.learn(&batch, &standings);
             steps += batch.len();
         }
-        for (key, state) in model.states() {
-            assert_eq!(lua.server().get(key), Some(text(*state)), "kept; {context}, step {steps}");
+        for (key, modelled) in model.states() {
+            let expected = modelled.kept();
+            let kept = lua.server().kept(key, &expected);
+            assert_eq!(kept, Some(expected), "kept; {context}, step {steps}");
         }
+        let size = lua.server().command(&["DBSIZE"]);
+        assert_eq!(size, crate::support::Value::Integer(model.states().len() as i64), "{context}");
         lua.server().command(&["FLUSHDB"]);
     }
     trace.assert_thorough(steps);
 }
 
 /// Compares what was found, and all that follows from it for a caller.
-fn compare(
+fn compare_answers(
     batch: &[Request<'_>],
+    now: Timestamp,
     found: &[Found],
     expected: &[Found],
     context: &str,
@@ -69,7 +110,7 @@ fn compare(
     let mut standings = Vec::new();
     for ((hit, found), expected) in hits.iter().zip(found).zip(expected) {
         assert_eq!(found, expected, "{hit:?}; {context}");
-        let (standing, expected) = (found.standing(hit), expected.standing(hit));
+        let (standing, expected) = (found.standing(hit, now), expected.standing(hit, now));
         // Outcome, remaining, wait and reset.
         assert_eq!(standing, expected, "{hit:?}; {context}");
         standings.push(standing);
@@ -79,10 +120,10 @@ fn compare(
 
 /// Compares which keys were written, what to, and for how long.
 fn compare_writes(mut written: Vec<Write>, model: &Model, now: Timestamp, context: &str) {
-    let changed = model.changed().iter().map(|(key, state)| Write {
-        key: String::from_utf8(key.clone()).unwrap(),
-        value: text(*state),
-        ttl: time_to_live(*state, now),
+    let changed = model.changed().map(|(key, modelled)| Write {
+        key: String::from_utf8(key.to_vec()).unwrap(),
+        kept: modelled.kept(),
+        ttl: modelled.time_to_live(now),
     });
     let mut changed: Vec<Write> = changed.collect();
     changed.sort();

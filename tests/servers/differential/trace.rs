@@ -3,11 +3,11 @@
 use fastrand::Rng;
 use tollgate::{
     Standing, Timestamp,
-    algorithm::TokenBucket,
+    algorithm::Meter,
     store::{Hit, MAX_HITS},
 };
 
-use super::quotas;
+use super::{Kind, calendar, meters, quotas};
 use crate::script::Request;
 
 const MAX_REQUESTS: usize = 64;
@@ -17,11 +17,12 @@ const HOUR: u64 = 3_600_000_000;
 /// From 2001 to 2096: all have 16 digits.
 const TIMES: std::ops::Range<u64> = 1_000_000_000_000_000..4_000_000_000_000_000;
 
-/// Keys, and the quotas of an epoch: each key has one, and sometimes meets another's.
-pub(crate) struct Pool(Vec<(String, TokenBucket)>);
+/// Keys, and the limits of an epoch: each key has one, and sometimes meets others.
+pub(crate) struct Pool(Vec<(String, Vec<Meter>)>);
 
 pub(crate) struct Trace {
     rng: Rng,
+    kind: Kind,
     now: u64,
     /// Waits that were answered, to come back at their end.
     waits: Vec<u64>,
@@ -39,19 +40,14 @@ struct Tally {
 }
 
 impl Trace {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64, kind: Kind) -> Self {
         let mut rng = Rng::with_seed(seed);
         let now = rng.u64(TIMES);
-        Self { rng, now, waits: Vec::new(), tally: Tally::default() }
+        Self { rng, kind, now, waits: Vec::new(), tally: Tally::default() }
     }
 
     pub(crate) fn pool(&mut self) -> Pool {
-        let corners = quotas::corners();
-        let quota = |rng: &mut Rng| match rng.u8(..4) {
-            0 => corners[rng.usize(..corners.len())],
-            _ => quotas::any(rng),
-        };
-        let key = |at| (format!("{{key:{at}}}"), TokenBucket::new(quota(&mut self.rng)));
+        let key = |at| (format!("{{key:{at}}}"), meters::any(&mut self.rng, self.kind));
         Pool((0..KEYS).map(key).collect())
     }
 
@@ -87,7 +83,8 @@ impl Trace {
             40..60 => before + wait,
             60..70 => before + wait.saturating_sub(1),
             70..85 => before + quotas::up_to(rng, HOUR),
-            85..90 => before + quotas::up_to(rng, 1_000 * 24 * HOUR),
+            85..88 => before + quotas::up_to(rng, 1_000 * 24 * HOUR),
+            88..90 => calendar::boundary(rng) + rng.u64(..5) - 2,
             90..99 => before - quotas::up_to(rng, HOUR),
             _ => rng.u64(TIMES),
         };
@@ -118,16 +115,18 @@ impl Trace {
     /// A run that mostly denies, or never goes back in time, would prove little.
     pub(super) fn assert_thorough(&self, steps: usize) {
         let Tally { admitted, denied, back, looks, excessive } = self.tally;
-        for count in [admitted * 4, denied * 4, looks * 20, excessive * 20, back * 1_000] {
+        // Large costs of small limits are denied more often than not.
+        let few = if self.kind == Kind::TokenBucket { 4 } else { 16 };
+        for count in [admitted * few, denied * few, looks * 20, excessive * 20, back * 1_000] {
             assert!(count > steps, "too little of something: {:?} of {steps}", self.tally);
         }
     }
 }
 
 fn hit<'a>(rng: &mut Rng, pool: &'a Pool, key: usize) -> Hit<'a> {
-    let (name, own) = &pool.0[key];
-    let bucket = if rng.u8(..16) == 0 { pool.0[rng.usize(..KEYS)].1 } else { *own };
-    let burst = u64::try_from(bucket.capacity() / bucket.increment(1)).unwrap();
+    let (name, limits) = &pool.0[key];
+    let meter = limits[if rng.u8(..16) == 0 { rng.usize(..limits.len()) } else { 0 }];
+    let burst = meters::limit(&meter);
     let cost = match rng.u8(..32) {
         0..4 => 0,
         4..16 => 1,
@@ -137,5 +136,5 @@ fn hit<'a>(rng: &mut Rng, pool: &'a Pool, key: usize) -> Hit<'a> {
         30 => quotas::up_to(rng, u64::MAX),
         _ => u64::MAX,
     };
-    Hit { key: name.as_bytes(), bucket, cost }
+    Hit { key: name.as_bytes(), meter, cost }
 }

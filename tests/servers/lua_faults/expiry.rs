@@ -6,7 +6,7 @@ use tollgate::{Quota, Store as _, Timestamp};
 
 use super::{PREFIX, START, charge, hit, kept, left, redis, time};
 use crate::{
-    differential::Trace,
+    differential::{Kind, Trace},
     script::{Joined, SOURCE, Script},
     support::{RedisServer, Value},
 };
@@ -87,7 +87,7 @@ async fn value_and_expiry_are_set_in_one_command() {
 async fn no_key_is_ever_without_expiry() {
     let server = RedisServer::start().await;
     let mut script = Script::load(&server, SOURCE);
-    let mut trace = Trace::new(fastrand::u64(..));
+    let mut trace = Trace::new(fastrand::u64(..), Kind::Mixed);
     let mut seen = 0;
     for _ in 0..20 {
         let pool = trace.pool();

@@ -81,9 +81,9 @@ async fn a_foreign_key_fails_only_its_own_requests_of_a_batch() {
                     (None, Found::Fault(fault)) => {
                         assert!(fault.trim_start_matches('-').starts_with("WRONGTYPE "), "{fault}");
                     }
-                    (Some(Found::Backlog { backlog, admitted }), found) => {
+                    (Some(Found::Read { reading, admitted }), found) => {
                         let admitted = admitted && !spoilt;
-                        assert_eq!(found, Found::Backlog { backlog, admitted }, "{spoiler:?}");
+                        assert_eq!(found, Found::Read { reading, admitted }, "{spoiler:?}");
                     }
                     other => panic!("{other:?} after {spoiler:?}"),
                 }
@@ -155,7 +155,8 @@ async fn a_state_of_any_time_is_one() {
     ] {
         lua.server().command(&["SET", "k", state]);
         let look = hit("k", QUOTA, 0);
-        let (found, _) = lua.acquire(&[vec![look]], Timestamp::from_micros(START));
-        assert_eq!(found[0].standing(&look).remaining(), left, "{state}");
+        let now = Timestamp::from_micros(START);
+        let (found, _) = lua.acquire(&[vec![look]], now);
+        assert_eq!(found[0].standing(&look, now).remaining(), left, "{state}");
     }
 }

@@ -5,13 +5,15 @@
 mod bucket;
 mod expiry;
 mod foreign;
+mod foreign_windows;
 mod numbers;
 mod several;
+mod windows;
 
 use std::time::Duration;
 
 use tollgate::{
-    Quota, RedisStore, Standing, Store as _, StoreError, Timestamp, algorithm::TokenBucket,
+    Quota, RedisStore, Standing, Store as _, StoreError, Timestamp, algorithm::Algorithm,
     store::Hit,
 };
 
@@ -34,7 +36,7 @@ async fn redis() -> (RedisServer, RedisStore) {
 }
 
 fn hit(key: &str, quota: Quota, cost: u64) -> Hit<'_> {
-    Hit { key: key.as_bytes(), bucket: TokenBucket::new(quota), cost }
+    Hit { key: key.as_bytes(), meter: Algorithm::TokenBucket.meter(quota), cost }
 }
 
 /// Where each hit of a request stands.
@@ -50,7 +52,7 @@ async fn charge(store: &RedisStore, key: &str, quota: Quota, cost: u64) -> Stand
 fn charge_at(lua: &mut Joined, micros: u64, key: &str, quota: Quota, cost: u64) -> Standing {
     let hit = hit(key, quota, cost);
     let (found, _) = lua.acquire(&[vec![hit]], Timestamp::from_micros(micros));
-    found[0].standing(&hit)
+    found[0].standing(&hit, Timestamp::from_micros(micros))
 }
 
 /// The text that a key of the store holds.

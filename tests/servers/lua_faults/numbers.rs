@@ -5,7 +5,10 @@ use std::{thread::sleep, time::Duration};
 use tollgate::{Quota, Store as _, Timestamp};
 
 use super::{START, charge, charge_at, hit, kept, redis, time};
-use crate::{script::Joined, support::RedisServer};
+use crate::{
+    script::{Joined, Kept},
+    support::RedisServer,
+};
 
 const SEC: u64 = 1_000_000;
 const DAY: u64 = 86_400 * SEC;
@@ -29,7 +32,7 @@ async fn times_of_more_than_14_digits_are_kept_in_full() {
         lua.server().command(&["DEL", "k"]);
         let hit = hit("k", quota, 1);
         let (_, written) = lua.acquire(&[vec![hit]], Timestamp::from_micros(now));
-        assert_eq!(written[0].value, state, "{quota} at {now}");
+        assert_eq!(written[0].kept, Kept::Text(state.to_owned()), "{quota} at {now}");
         assert_eq!(lua.server().get(b"k").as_deref(), Some(state));
     }
 }

@@ -3,7 +3,11 @@
 use tollgate::{Key, Limit, Limiter, Quota, StoreErrorKind, Timestamp};
 
 use super::{START, charge, hit, kept, redis, try_charge};
-use crate::{differential::Trace, script::Joined, support::RedisServer};
+use crate::{
+    differential::{Kind, Trace},
+    script::Joined,
+    support::RedisServer,
+};
 
 /// So slow that nothing comes back during a test.
 const MANY: Quota = Quota::per_day(100);
@@ -68,9 +72,10 @@ async fn requests_of_one_batch_see_what_those_before_them_took() {
         vec![hit("c", MANY, 99)],
         vec![hit("c", MANY, 1)],
     ];
-    let (found, written) = lua.acquire(&batch, Timestamp::from_micros(START));
+    let now = Timestamp::from_micros(START);
+    let (found, written) = lua.acquire(&batch, now);
     let hits = batch.iter().flatten();
-    let seen: Vec<_> = hits.zip(found).map(|(hit, found)| found.standing(hit)).collect();
+    let seen: Vec<_> = hits.zip(found).map(|(hit, found)| found.standing(hit, now)).collect();
     let fits: Vec<bool> = seen.iter().map(tollgate::Standing::fits).collect();
     assert_eq!(fits, [true, false, true, true, true, false, true, false]);
     let remaining: Vec<u64> = seen.iter().map(tollgate::Standing::remaining).collect();
@@ -84,7 +89,7 @@ async fn requests_of_one_batch_see_what_those_before_them_took() {
 async fn every_key_is_declared_and_read_before_any_is_written() {
     let server = RedisServer::start().await;
     let mut lua = Joined::load(&server);
-    let mut trace = Trace::new(fastrand::u64(..));
+    let mut trace = Trace::new(fastrand::u64(..), Kind::Mixed);
     let pool = trace.pool();
     for _ in 0..500 {
         let (batch, now) = trace.batch(&pool);

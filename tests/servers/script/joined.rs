@@ -1,6 +1,6 @@
 use tollgate::Timestamp;
 
-use super::{Found, Request, SOURCE, Script, wire};
+use super::{Found, Kept, Request, SOURCE, Script, wire};
 use crate::support::{RedisServer, Value};
 
 /// The crate's script, whole, with a clock of the test's own instead of the server's.
@@ -13,7 +13,7 @@ pub(crate) struct Joined(Script);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Write {
     pub(crate) key: String,
-    pub(crate) value: String,
+    pub(crate) kept: Kept,
     /// In milliseconds.
     pub(crate) ttl: u64,
 }
@@ -42,9 +42,9 @@ impl Joined {
         let value = self.0.run(batch, &time);
         let Value::Array(pair) = value else { panic!("not a pair: {value:?}") };
         let [answer, Value::Array(written)] = pair.as_slice() else { panic!("not two: {pair:?}") };
-        let (at, found) = wire::answer(answer);
+        let (at, found) = wire::answer(answer, batch);
         assert_eq!(at, now, "the time that the script reports");
-        (found, written.chunks(4).map(write).collect())
+        (found, written.chunks(3).map(write).collect())
     }
 
     /// The server behind the script.
@@ -58,8 +58,9 @@ fn write(set: &[Value]) -> Write {
         Value::Text(text) => text.clone(),
         _ => panic!("not a text: {value:?}"),
     };
-    let [key, value, option, ttl] = set else { panic!("a SET without expiry: {set:?}") };
-    assert_eq!(text(option), "PX", "the value and its milliseconds in one command");
+    let [key, value, ttl] = set else { panic!("a value without expiry: {set:?}") };
     let ttl = text(ttl).parse().expect("a whole number of milliseconds");
-    Write { key: text(key), value: text(value), ttl }
+    // A log that was emptied would be gone, and its expiry with it.
+    let kept = Kept::read(value).expect("a value");
+    Write { key: text(key), kept, ttl }
 }

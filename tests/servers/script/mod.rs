@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod joined;
+mod kept;
 mod model;
 mod wire;
 
@@ -11,8 +12,9 @@ use tollgate::{Timestamp, store::Hit};
 
 pub(crate) use self::{
     joined::{Joined, Write},
-    model::{Model, time_to_live},
-    wire::{Found, text},
+    kept::Kept,
+    model::{Model, Modelled},
+    wire::Found,
 };
 use crate::support::{Connection, RedisServer, Value};
 
@@ -21,6 +23,9 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("../../../lua/lib/clock.lua"),
     include_str!("../../../lua/lib/put.lua"),
     include_str!("../../../lua/algorithm/token_bucket.lua"),
+    include_str!("../../../lua/algorithm/fixed_window.lua"),
+    include_str!("../../../lua/algorithm/sliding_counter.lua"),
+    include_str!("../../../lua/algorithm/sliding_log.lua"),
     include_str!("../../../lua/acquire.lua"),
 );
 
@@ -46,7 +51,7 @@ impl Script {
     ///
     /// If it answers an error, or in another form than its header says.
     pub(crate) fn acquire(&mut self, batch: &[Request<'_>]) -> (Timestamp, Vec<Found>) {
-        wire::answer(&self.run(batch, &[]))
+        wire::answer(&self.run(batch, &[]), batch)
     }
 
     /// Any other command, which succeeds.
@@ -62,6 +67,15 @@ impl Script {
             Value::Text(text) => Some(text),
             _ => None,
         }
+    }
+
+    /// What a key holds, of the same type as `like`.
+    pub(crate) fn kept(&mut self, key: &[u8], like: &Kept) -> Option<Kept> {
+        let value = match like {
+            Kept::Text(_) => self.command(&[b"GET", key]),
+            Kept::Log(_) => self.command(&[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"]),
+        };
+        Kept::read(&value)
     }
 
     fn run(&mut self, batch: &[Request<'_>], more: &[String]) -> Value {

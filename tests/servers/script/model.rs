@@ -1,18 +1,28 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tollgate::{
     Timestamp,
-    algorithm::{Backlog, FullAt},
+    algorithm::{Meter, Reading, State},
     store::Hit,
 };
 
-use super::{Found, Request};
+use super::{Found, Kept, Request};
 
 /// What the script must do, by the crate's own arithmetic: a map of states.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
-    states: HashMap<Vec<u8>, FullAt>,
-    changed: HashMap<Vec<u8>, FullAt>,
+    keys: HashMap<Vec<u8>, Modelled>,
+    changed: HashSet<Vec<u8>>,
+}
+
+/// What a key must hold.
+#[derive(Debug)]
+pub(crate) struct Modelled {
+    state: State,
+    /// By which it was counted last.
+    meter: Meter,
+    /// Units that were ever taken, by which the members of a log are numbered.
+    taken: u64,
 }
 
 impl Model {
@@ -23,45 +33,74 @@ impl Model {
     }
 
     /// The states that the last batch wrote.
-    pub(crate) fn changed(&self) -> &HashMap<Vec<u8>, FullAt> {
-        &self.changed
+    pub(crate) fn changed(&self) -> impl Iterator<Item = (&[u8], &Modelled)> {
+        self.changed.iter().map(|key| (key.as_slice(), &self.keys[key]))
     }
 
     /// All states that were ever written.
-    pub(crate) fn states(&self) -> &HashMap<Vec<u8>, FullAt> {
-        &self.states
+    pub(crate) fn states(&self) -> impl ExactSizeIterator<Item = (&[u8], &Modelled)> {
+        self.keys.iter().map(|(key, modelled)| (key.as_slice(), modelled))
     }
 
     fn decide(&mut self, request: &Request<'_>, now: Timestamp) -> Vec<Found> {
-        let backlogs: Vec<Backlog> = request.iter().map(|hit| self.look(hit, now)).collect();
-        let admitted =
-            request.iter().zip(&backlogs).all(|(hit, backlog)| hit.bucket.fits(*backlog, hit.cost));
-        for (hit, backlog) in request.iter().zip(&backlogs) {
+        let readings: Vec<Reading> = request.iter().map(|hit| self.look(hit, now)).collect();
+        let mut hits = request.iter().zip(&readings);
+        let admitted = hits.all(|(hit, reading)| hit.meter.fits(*reading, hit.cost, now));
+        let mut found = Vec::new();
+        for (hit, reading) in request.iter().zip(readings) {
+            let state = self.keys.get(hit.key).map(|modelled| &modelled.state);
+            let reading = hit.meter.foresee(reading, state, hit.cost, admitted, now);
+            found.push(Found::Read { reading, admitted });
             if admitted && hit.cost > 0 {
-                self.put(hit, *backlog, hit.cost, now);
+                self.charge(hit, reading, now);
             }
         }
-        backlogs.into_iter().map(|backlog| Found::Backlog { backlog, admitted }).collect()
+        found
     }
 
-    fn look(&mut self, hit: &Hit<'_>, now: Timestamp) -> Backlog {
-        let (backlog, ahead) = hit.bucket.backlog(self.states.get(hit.key).copied(), now);
-        if ahead {
-            self.put(hit, backlog, 0, now);
+    fn look(&mut self, hit: &Hit<'_>, now: Timestamp) -> Reading {
+        let modelled = self.keys.get_mut(hit.key);
+        if let Some(modelled) = modelled
+            && hit.meter.settle(&mut modelled.state, now)
+        {
+            modelled.meter = hit.meter;
+            self.changed.insert(hit.key.into());
         }
-        backlog
+        hit.meter.read(self.keys.get(hit.key).map(|modelled| &modelled.state), now)
     }
 
-    fn put(&mut self, hit: &Hit<'_>, backlog: Backlog, cost: u64, now: Timestamp) {
-        let state = hit.bucket.state(backlog, cost, now);
-        self.states.insert(hit.key.into(), state);
-        self.changed.insert(hit.key.into(), state);
+    fn charge(&mut self, hit: &Hit<'_>, reading: Reading, now: Timestamp) {
+        let fresh = || Modelled { state: hit.meter.empty(), meter: hit.meter, taken: 0 };
+        let modelled = self.keys.entry(hit.key.into()).or_insert_with(fresh);
+        hit.meter.charge(&mut modelled.state, reading, hit.cost, now);
+        modelled.meter = hit.meter;
+        modelled.taken += hit.cost;
+        self.changed.insert(hit.key.into());
     }
 }
 
-/// Milliseconds until a state equals a fresh one, rounded up, at least one.
-pub(crate) fn time_to_live(state: FullAt, now: Timestamp) -> u64 {
-    let (micros, picos) = state.parts();
-    let left = (micros * 1_000_000 + picos).saturating_sub(u128::from(now.as_micros()) * 1_000_000);
-    u64::try_from(left.div_ceil(1_000_000_000)).expect("within ten years").max(1)
+impl Modelled {
+    /// The state in the script's form.
+    pub(crate) fn kept(&self) -> Kept {
+        Kept::of(&self.state, self.taken)
+    }
+
+    /// Whether the state says no more than none.
+    pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
+        self.meter.fresh_at(&self.state) <= now.as_micros()
+    }
+
+    /// Milliseconds until a state equals a fresh one, rounded up, at least one.
+    pub(crate) fn time_to_live(&self, now: Timestamp) -> u64 {
+        let left = match &self.state {
+            State::TokenBucket(full_at) => {
+                let (micros, picos) = full_at.parts();
+                let left = (micros * 1_000_000 + picos)
+                    .saturating_sub(u128::from(now.as_micros()) * 1_000_000);
+                u64::try_from(left.div_ceil(1_000_000_000)).expect("within ten years")
+            }
+            state => self.meter.fresh_at(state).saturating_sub(now.as_micros()).div_ceil(1_000),
+        };
+        left.max(1)
+    }
 }

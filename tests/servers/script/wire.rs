@@ -2,8 +2,8 @@
 //! the crate's own writer and reader does not hide here.
 
 use tollgate::{
-    Standing, Timestamp,
-    algorithm::{Backlog, FullAt},
+    Calendar, Standing, Timestamp,
+    algorithm::{Backlog, Counts, LogReading, Meter, Reading, Span, WindowCount},
     store::Hit,
 };
 
@@ -13,7 +13,7 @@ use crate::support::Value;
 /// What the script found for a hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    Backlog { backlog: Backlog, admitted: bool },
+    Read { reading: Reading, admitted: bool },
     Fault(String),
 }
 
@@ -23,10 +23,10 @@ impl Found {
     /// # Panics
     ///
     /// If the key held something else.
-    pub(crate) fn standing(&self, hit: &Hit<'_>) -> Standing {
+    pub(crate) fn standing(&self, hit: &Hit<'_>, now: Timestamp) -> Standing {
         match self {
-            Self::Backlog { backlog, admitted } => {
-                hit.bucket.standing(*backlog, hit.cost, *admitted)
+            Self::Read { reading, admitted } => {
+                hit.meter.standing(*reading, hit.cost, *admitted, now)
             }
             Self::Fault(fault) => panic!("{fault}"),
         }
@@ -34,17 +34,38 @@ impl Found {
 }
 
 /// Whole microseconds, and six digits of picoseconds where there are any.
-fn span(picos: u128) -> String {
+pub(super) fn span(picos: u128) -> String {
     match (picos / 1_000_000, picos % 1_000_000) {
         (micros, 0) => format!("{micros}"),
         (micros, picos) => format!("{micros}.{picos:06}"),
     }
 }
 
-/// A state as the script keeps it.
-pub(crate) fn text(state: FullAt) -> String {
-    let (micros, picos) = state.parts();
-    span(micros * 1_000_000 + picos)
+fn parameters(hit: &Hit<'_>) -> String {
+    let cost = |limit: u64| hit.cost.min(limit + 1);
+    match hit.meter {
+        Meter::TokenBucket(bucket) => {
+            format!("{} {}", span(bucket.increment(hit.cost)), span(bucket.capacity()))
+        }
+        Meter::SlidingLog(log) => {
+            format!("l{} {} {}", cost(log.limit()), log.limit(), log.window())
+        }
+        Meter::SlidingCounter(counter) => {
+            let (window, tick) = counter.spans();
+            format!("c{} {} {window} {tick}", cost(counter.limit()), counter.limit())
+        }
+        Meter::FixedWindow(window) => {
+            let span = match window.span() {
+                Span::Micros(micros) => micros.to_string(),
+                Span::Calendar(Calendar::Day) => "day".to_owned(),
+                Span::Calendar(Calendar::Week) => "week".to_owned(),
+                Span::Calendar(Calendar::Month) => "month".to_owned(),
+                other => panic!("unknown: {other:?}"),
+            };
+            format!("w{} {} {span}", cost(window.limit()), window.limit())
+        }
+        other => panic!("unknown: {other:?}"),
+    }
 }
 
 pub(super) fn evalsha(sha: &str, batch: &[Request<'_>], more: &[String]) -> Vec<Vec<u8>> {
@@ -54,33 +75,66 @@ pub(super) fn evalsha(sha: &str, batch: &[Request<'_>], more: &[String]) -> Vec<
     for request in batch {
         for (at, hit) in request.iter().enumerate() {
             let join = if at == 0 { "" } else { "+" };
-            let (cost, capacity) = (hit.bucket.increment(hit.cost), hit.bucket.capacity());
-            command.push(format!("{join}{} {}", span(cost), span(capacity)).into());
+            command.push(format!("{join}{}", parameters(hit)).into());
         }
     }
     command.extend(more.iter().map(|arg| arg.clone().into()));
     command
 }
 
-pub(super) fn answer(value: &Value) -> (Timestamp, Vec<Found>) {
+pub(super) fn answer(value: &Value, batch: &[Request<'_>]) -> (Timestamp, Vec<Found>) {
     let Value::Array(values) = value else { panic!("not an answer: {value:?}") };
     let [Value::Integer(now), hits @ ..] = values.as_slice() else { panic!("no now: {value:?}") };
     let now = Timestamp::from_micros((*now).try_into().expect("a time after 1970"));
-    (now, hits.iter().map(found).collect())
+    assert_eq!(hits.len(), batch.iter().map(Vec::len).sum::<usize>(), "answers, {value:?}");
+    (now, batch.iter().flatten().zip(hits).map(|(hit, value)| found(value, hit, now)).collect())
 }
 
-fn found(value: &Value) -> Found {
-    let (micros, picos) = match value {
+fn found(value: &Value, hit: &Hit<'_>, now: Timestamp) -> Found {
+    let integers: Vec<i64> = match value {
         Value::Text(fault) => return Found::Fault(fault.clone()),
-        Value::Integer(micros) => (*micros, 0),
-        Value::Array(pair) => match pair.as_slice() {
-            [Value::Integer(micros), Value::Integer(picos @ 1..=999_999)] => (*micros, *picos),
-            _ => panic!("not microseconds and picoseconds: {value:?}"),
-        },
+        Value::Integer(x) => vec![*x],
+        Value::Array(values) => values.iter().map(integer).collect(),
         _ => panic!("not what was found: {value:?}"),
     };
-    let admitted = micros >= 0;
-    let micros = if admitted { micros } else { -1 - micros };
-    let picos = picos.try_into().expect("six digits");
-    Found::Backlog { backlog: Backlog::new(micros.unsigned_abs(), picos), admitted }
+    let admitted = integers[0] >= 0;
+    let x = if admitted { integers[0] } else { -1 - integers[0] }.unsigned_abs();
+    let rest: Vec<u64> = integers[1..]
+        .iter()
+        .map(|y| u64::try_from(*y).unwrap_or_else(|_| panic!("below zero: {value:?}")))
+        .collect();
+    // A number that is zero is not sent.
+    let y = || match rest[..] {
+        [] => 0,
+        [y] if y > 0 => y,
+        _ => panic!("not one more number, above zero: {value:?}"),
+    };
+    let reading = match hit.meter {
+        Meter::TokenBucket(_) => {
+            assert!(y() < 1_000_000, "not picoseconds: {value:?}");
+            Reading::TokenBucket(Backlog::new(x, u32::try_from(y()).expect("six digits")))
+        }
+        Meter::SlidingLog(_) => {
+            let [wait, reset] = rest[..] else { panic!("not three: {value:?}") };
+            Reading::SlidingLog(LogReading { count: x, wait, reset })
+        }
+        Meter::SlidingCounter(counter) => {
+            let micros = now.as_micros();
+            let start = Timestamp::from_micros(micros - micros % counter.spans().0);
+            Reading::SlidingCounter(Counts { start, current: x, previous: y() })
+        }
+        Meter::FixedWindow(window) => {
+            assert_eq!(y(), 0, "one number: {value:?}");
+            Reading::FixedWindow(WindowCount { start: window.around(now).0, used: x })
+        }
+        other => panic!("unknown: {other:?}"),
+    };
+    Found::Read { reading, admitted }
+}
+
+fn integer(value: &Value) -> i64 {
+    match value {
+        Value::Integer(integer) => *integer,
+        _ => panic!("not an integer: {value:?}"),
+    }
 }

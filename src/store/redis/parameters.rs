@@ -1,0 +1,97 @@
+//! What each algorithm is told and answers, by the headers of the files in `lua/algorithm`.
+
+use smallvec::SmallVec;
+
+use crate::{
+    algorithm::{Backlog, Counts, LogReading, Meter, Reading, Span, WindowCount},
+    time::{PICOS_PER_MICRO, Timestamp},
+};
+
+/// Ten thousand million million: the script keeps at most 16 digits.
+const EXACT: u64 = 10_000_000_000_000_000;
+/// A sliding counter keeps at most 10 digits.
+const COUNT: u64 = 10_000_000_000;
+
+type Text = SmallVec<[u8; 64]>;
+
+/// Writes the parameters of one hit.
+pub(super) fn write(text: &mut Text, meter: &Meter, cost: u64) {
+    match meter {
+        Meter::TokenBucket(bucket) => {
+            span(text, bucket.increment(cost));
+            text.push(b' ');
+            span(text, bucket.capacity());
+        }
+        Meter::SlidingLog(log) => {
+            numbers(text, b'l', &[log.clamp(cost), log.limit(), log.window()])
+        }
+        Meter::SlidingCounter(counter) => {
+            let (window, tick) = counter.spans();
+            numbers(text, b'c', &[counter.clamp(cost), counter.limit(), window, tick]);
+        }
+        Meter::FixedWindow(window) => {
+            let (cost, limit) = (window.clamp(cost), window.limit());
+            match window.span() {
+                Span::Micros(micros) => numbers(text, b'w', &[cost, limit, micros]),
+                Span::Calendar(calendar) => {
+                    numbers(text, b'w', &[cost, limit]);
+                    text.push(b' ');
+                    text.extend_from_slice(calendar.as_str().as_bytes());
+                }
+            }
+        }
+    }
+}
+
+/// What a hit found, by the numbers of its answer.
+pub(super) fn reading(meter: &Meter, x: u64, rest: [u64; 2], now: Timestamp) -> Option<Reading> {
+    let [y, z] = rest;
+    // What the script counts is far below: a number that it cannot find is no answer of it.
+    if x.max(y).max(z) > EXACT {
+        return None;
+    }
+    Some(match meter {
+        Meter::TokenBucket(_) => {
+            Reading::TokenBucket(Backlog::new(x, u32::try_from(y).ok().filter(|y| *y < 1_000_000)?))
+        }
+        Meter::SlidingLog(_) => Reading::SlidingLog(LogReading { count: x, wait: y, reset: z }),
+        Meter::SlidingCounter(_) if x.max(y) > COUNT => return None,
+        Meter::SlidingCounter(counter) => {
+            let start = counter.counts(None, now).0.start;
+            Reading::SlidingCounter(Counts { start, current: x, previous: y })
+        }
+        Meter::FixedWindow(window) => {
+            Reading::FixedWindow(WindowCount { start: window.around(now).0, used: x })
+        }
+    })
+}
+
+fn numbers(text: &mut Text, tag: u8, numbers: &[u64]) {
+    text.push(tag);
+    for (at, number) in numbers.iter().enumerate() {
+        if at > 0 {
+            text.push(b' ');
+        }
+        text.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes());
+    }
+}
+
+/// Writes whole microseconds, and six digits of picoseconds where there are any.
+fn span(text: &mut Text, picos: u128) {
+    // Division is cheap in 64 bits, which hold the picoseconds of 213 days; and the microseconds of
+    // whatever a quota can be.
+    let (micros, picos) = match u64::try_from(picos) {
+        Ok(picos) => (picos / 1_000_000, picos % 1_000_000),
+        Err(_) => (
+            u64::try_from(picos / PICOS_PER_MICRO).unwrap_or(u64::MAX),
+            (picos % PICOS_PER_MICRO) as u64,
+        ),
+    };
+    let mut digits = itoa::Buffer::new();
+    text.extend_from_slice(digits.format(micros).as_bytes());
+    if picos > 0 {
+        // A digit above the six keeps their leading zeros.
+        text.push(b'.');
+        text.extend_from_slice(&digits.format(1_000_000 + picos).as_bytes()[1..]);
+    }
+}
