@@ -2,11 +2,13 @@
 --
 -- KEYS     the state of each hit, request by request; a key may serve several requests
 -- ARGV     for each key the hit's parameters in the form of its algorithm; `+` before them joins the
---          hit to the request of the hit before it
+--          hit to the request of the hit before it; `~` after that makes it a shadow, which is charged
+--          only if its request is admitted without it, and then for itself alone
 -- returns  now, then for each hit what it found before its request was charged, in the two numbers of
 --          its algorithm: x, or {x, y} where y is not 0, or {x, wait, reset} of an algorithm that
 --          foresees. A hit of a denied request answers -1 - x for x. A hit whose key holds something
---          else answers a string that says so, and its request has changed nothing.
+--          else answers a string that says so, and its request has changed nothing, unless the hit was
+--          a shadow.
 --
 -- Every key is read before any is written: an error inside a script leaves its earlier writes.
 
@@ -29,7 +31,9 @@ local parsed = {}
 local function parameters(text)
   local p = parsed[text]
   if not p then
-    p = algorithm(string.match(text, '^%+?(%a?)')).parse(text, now)
+    local shadow, tag = string.match(text, '^%+?(~?)(%a?)')
+    p = algorithm(tag).parse(text, now)
+    p.shadow = shadow == '~'
     parsed[text] = p
   end
   return p
@@ -45,27 +49,29 @@ for i = 1, #KEYS do
   end
 end
 
-local x, y = {}, {}
+local fits, x, y = {}, {}, {}
 local function decide(first, last)
   local admitted = true
   for i = first, last do
-    local p, state, fits = hits[i], states[KEYS[i]], false
+    fits[i] = false
+    local p, state = hits[i], states[KEYS[i]]
     if state then
-      fits, x[i], y[i] = p.algorithm.look(p, state, now)
+      fits[i], x[i], y[i] = p.algorithm.look(p, state, now)
     end
-    admitted = admitted and fits
+    admitted = admitted and (fits[i] or p.shadow)
   end
   for i = first, last do
     local p, state = hits[i], states[KEYS[i]]
     local answer = faults[KEYS[i]]
     if state then
-      answer = admitted and x[i] or -1 - x[i]
+      local charged = admitted and fits[i]
+      answer = charged and x[i] or -1 - x[i]
       if p.algorithm.foresee then
-        answer = { answer, p.algorithm.foresee(p, state, x[i], admitted, now) }
+        answer = { answer, p.algorithm.foresee(p, state, x[i], charged, now) }
       elseif y[i] ~= 0 then
         answer = { answer, y[i] }
       end
-      if admitted then
+      if charged then
         p.algorithm.charge(p, state, x[i], y[i], now)
       end
     end

@@ -81,7 +81,7 @@ impl Charge {
             let key = &names[start..*end];
             let mark = mark(identity, key);
             let cost = if self.charged.contains(&mark) { 0 } else { item.cost };
-            hits.push(Hit { key, meter: limit.meter(), cost });
+            hits.push(Hit { key, meter: limit.meter(), cost, shadow: limit.is_shadow() });
             self.marks.push(mark);
             start = *end;
         }
@@ -109,6 +109,7 @@ impl Charge {
                 name: Arc::clone(limit.shared_name()),
                 quota: limit.quota(),
                 cost: item.cost,
+                shadow: limit.is_shadow(),
                 standing,
             });
         }

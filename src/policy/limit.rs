@@ -38,6 +38,7 @@ pub struct Limit {
     algorithm: Algorithm,
     meter: Meter,
     cost: Cost,
+    shadow: bool,
     scope: Option<Arc<str>>,
     /// What stands behind the key in the store's name: `policy/limit:algorithm+timescale`.
     suffix: Arc<str>,
@@ -55,6 +56,7 @@ impl Limit {
             algorithm,
             meter: algorithm.meter(quota),
             cost: Cost::Fixed(1),
+            shadow: false,
             scope: None,
             suffix: "".into(),
         };
@@ -110,6 +112,13 @@ impl Limit {
         Self { cost: Cost::Request(Arc::new(cost)), ..self }
     }
 
+    /// Only watches: it denies nothing and is told to no client, but decisions and metrics show what it
+    /// would have denied. It is charged when the enforced limits admit a request, and it would too.
+    #[must_use]
+    pub fn shadow(self) -> Self {
+        Self { shadow: true, ..self }
+    }
+
     /// Shares buckets with limits of the same name, scope and refill time in other policies; without
     /// a scope each policy has its own.
     #[must_use]
@@ -134,6 +143,12 @@ impl Limit {
     #[must_use]
     pub const fn quota(&self) -> Quota {
         self.quota
+    }
+
+    /// Whether it only watches.
+    #[must_use]
+    pub const fn is_shadow(&self) -> bool {
+        self.shadow
     }
 
     /// Units that one request takes, where that does not depend on the request; otherwise 1.
