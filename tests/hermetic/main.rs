@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod cost;
 mod exact;
 mod failure;
 mod headers;
@@ -11,5 +12,6 @@ mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod policy;
+mod shadow;
 mod support;
 mod tidy;
