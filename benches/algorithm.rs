@@ -49,7 +49,12 @@ fn memory(c: &mut Criterion) {
             b.iter(|| {
                 // A stride that is prime to the number of keys visits all of them, out of order.
                 at = (at + 7_919) % keys;
-                let hit = |n: usize| Hit { key: names[(at + n) % KEYS].as_bytes(), meter, cost: 1 };
+                let hit = |n: usize| Hit {
+                    key: names[(at + n) % KEYS].as_bytes(),
+                    meter,
+                    cost: 1,
+                    shadow: false,
+                };
                 let hits: [_; 8] = std::array::from_fn(hit);
                 store.acquire(&hits[..limits]).try_now()
             });

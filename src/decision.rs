@@ -54,6 +54,7 @@ pub struct Verdict {
     pub(crate) name: Arc<str>,
     pub(crate) quota: Quota,
     pub(crate) cost: u64,
+    pub(crate) shadow: bool,
     pub(crate) standing: Standing,
 }
 
@@ -74,6 +75,18 @@ impl Verdict {
     #[must_use]
     pub const fn cost(&self) -> u64 {
         self.cost
+    }
+
+    /// Whether the limit only watches: that it does not fit denies nothing.
+    #[must_use]
+    pub const fn is_shadow(&self) -> bool {
+        self.shadow
+    }
+
+    /// Whether the limit denied the request.
+    #[must_use]
+    pub const fn denies(&self) -> bool {
+        !self.shadow && !self.standing.fits
     }
 
     /// Where the key stands now.
@@ -152,7 +165,7 @@ struct Inner {
     source: Source,
     now: Timestamp,
     verdicts: SmallVec<[Verdict; 2]>,
-    binding: usize,
+    binding: Option<usize>,
     charged: Charged,
 }
 
@@ -168,12 +181,12 @@ impl Decision {
         verdicts: SmallVec<[Verdict; 2]>,
         charged: Charged,
     ) -> Self {
-        let denied = verdicts.iter().any(|verdict| !verdict.standing.fits);
+        let denied = verdicts.iter().any(Verdict::denies);
         let outcome = if denied { Outcome::Denied } else { Outcome::Allowed };
-        let mut binding = 0;
-        for (at, verdict) in verdicts.iter().enumerate().skip(1) {
-            if binds(verdict, &verdicts[binding], denied) {
-                binding = at;
+        let mut binding: Option<usize> = None;
+        for (at, verdict) in verdicts.iter().enumerate().filter(|(_, verdict)| !verdict.shadow) {
+            if binding.is_none_or(|other| binds(verdict, &verdicts[other], denied)) {
+                binding = Some(at);
             }
         }
         Self(Arc::new(Inner { policy, outcome, source, now, verdicts, binding, charged }))
@@ -187,7 +200,7 @@ impl Decision {
             source: Source::None,
             now: Timestamp::default(),
             verdicts: SmallVec::new(),
-            binding: 0,
+            binding: None,
             charged,
         }))
     }
@@ -237,10 +250,11 @@ impl Decision {
     }
 
     /// The answer that binds: when denied, of the violated limit that frees last; otherwise of the
-    /// limit that leaves the fewest further requests of this cost. `None` if no limit was asked.
+    /// limit that leaves the fewest further requests of this cost. `None` if no limit was asked, or
+    /// only shadows were.
     #[must_use]
     pub fn binding(&self) -> Option<&Verdict> {
-        self.0.verdicts.get(self.0.binding)
+        self.0.verdicts.get(self.0.binding?)
     }
 
     /// Units that the binding limit has left.

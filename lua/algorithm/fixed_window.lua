@@ -67,11 +67,11 @@ local function fixed_window()
       return { algorithm = window, start = 0, used = 0, changed = false }
     end
     if type(value) == 'table' then
-      return nil, value.err
+      return { fault = value.err }
     end
     local start, used = string.match(value, '^(%d+) (%d+)$')
     if not start or #start > 16 or #used > 16 then
-      return nil, 'WRONGTYPE the key holds a string that is no window'
+      return { fault = 'WRONGTYPE the key holds a string that is no window' }
     end
     return { algorithm = window, start = tonumber(start), used = tonumber(used), changed = false }
   end

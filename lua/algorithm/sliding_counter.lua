@@ -28,11 +28,11 @@ local function sliding_counter()
       return { algorithm = counter, start = 0, current = 0, previous = 0, changed = false }
     end
     if type(value) == 'table' then
-      return nil, value.err
+      return { fault = value.err }
     end
     local start, current, previous = string.match(value, '^(%d+) (%d+) (%d+)$')
     if not start or #start > 16 or #current > 10 or #previous > 10 then
-      return nil, 'WRONGTYPE the key holds a string that is no sliding counter'
+      return { fault = 'WRONGTYPE the key holds a string that is no sliding counter' }
     end
     return {
       algorithm = counter, start = tonumber(start),

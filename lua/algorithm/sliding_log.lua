@@ -25,7 +25,7 @@ local function sliding_log()
   function log.read(key, p, now)
     local last = redis.pcall('ZREVRANGE', key, '0', '0', 'WITHSCORES')
     if last.err then
-      return nil, last.err
+      return { fault = last.err }
     end
     local state = {
       algorithm = log, key = key, window = p.window, changed = false,
@@ -34,7 +34,7 @@ local function sliding_log()
     if #last > 0 then
       state.number, state.last = tonumber(last[1]), tonumber(last[2])
       if not string.match(last[1], '^%d+$') or #last[1] ~= 16 then
-        return nil, 'WRONGTYPE the key holds a sorted set that is no sliding log'
+        return { fault = 'WRONGTYPE the key holds a sorted set that is no sliding log' }
       end
       local alive = string.format('(%.0f', now - p.window)
       state.stored = redis.call('ZCOUNT', key, alive, '+inf')

@@ -1,11 +1,13 @@
-use super::{Calendar, FixedWindow, Meter, SlidingCounter, SlidingLog, Span, TokenBucket};
+use super::{
+    Calendar, FixedWindow, Meter, SlidingCounter, SlidingLog, Span, TokenBucket,
+    sliding_log::MAX_LOG_COST,
+};
 use crate::{
     quota::{Quota, QuotaError},
     time::PICOS_PER_MICRO,
 };
 
 const MAX_LOG: u64 = 100_000;
-const MAX_LOG_COST: u64 = 1_000;
 const MAX_COUNTER: u64 = 1 << 31;
 /// The script counts in doubles.
 const MAX_WINDOW: u64 = 1 << 52;

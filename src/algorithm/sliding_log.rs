@@ -2,6 +2,9 @@ use std::collections::VecDeque;
 
 use crate::{decision::Standing, time::Timestamp};
 
+/// The most that one request may take from a log.
+pub(super) const MAX_LOG_COST: u64 = 1_000;
+
 /// The moments of all units of the last window, for each key. Exact: in no window of time does more
 /// than the limit pass. It keeps every unit, so limits are at most 100,000.
 ///
@@ -123,7 +126,7 @@ impl SlidingLog {
         Standing {
             fits: self.fits(reading.count, cost),
             remaining: self.limit.saturating_sub(after),
-            wait: (cost.max(1) <= self.limit).then_some(reading.wait),
+            wait: (self.clamp(cost) <= self.limit).then_some(reading.wait),
             reset: reading.reset,
         }
     }
@@ -133,9 +136,10 @@ impl SlidingLog {
         moments.entries.back().map_or(0, |(moment, _)| moment.saturating_add(self.window))
     }
 
-    /// A cost above the limit never fits, so it counts as one above: no cost overflows.
+    /// A cost that never fits counts as one above the limit: no cost overflows, and none adds more
+    /// entries than one call should.
     pub(crate) const fn clamp(&self, cost: u64) -> u64 {
-        if cost > self.limit { self.limit + 1 } else { cost }
+        if cost > self.limit || cost > MAX_LOG_COST { self.limit + 1 } else { cost }
     }
 
     /// How many entries fell out of the window, and the number of their last unit.

@@ -87,7 +87,12 @@ impl Fields {
         Self {
             format: HeaderFormat::default(),
             reset: ResetFormat::default(),
-            policy_value: policy_value(policy.limits().map(|limit| (limit.name(), limit.quota()))),
+            policy_value: policy_value(
+                policy
+                    .limits()
+                    .filter(|limit| !limit.is_shadow())
+                    .map(|limit| (limit.name(), limit.quota())),
+            ),
             policy: policy.clone(),
         }
     }
@@ -138,7 +143,7 @@ impl Fields {
         if allowed {
             item(&mut text, binding, true);
         } else {
-            for verdict in decision.verdicts().iter().filter(|verdict| !verdict.standing().fits()) {
+            for verdict in decision.verdicts().iter().filter(|verdict| verdict.denies()) {
                 item(&mut text, verdict, false);
             }
         }
@@ -157,7 +162,7 @@ impl Fields {
         if own {
             return self.policy_value.clone();
         }
-        let verdicts = decision.verdicts().iter();
+        let verdicts = decision.verdicts().iter().filter(|verdict| !verdict.is_shadow());
         policy_value(verdicts.map(|verdict| (verdict.name(), verdict.quota())))
     }
 }

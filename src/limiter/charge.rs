@@ -17,12 +17,20 @@ use crate::{
 /// What one request is to be charged to: places of limits, with keys.
 #[derive(Debug, Default)]
 pub(super) struct Charge {
-    /// Keys, each with the place of its limit.
-    keys: SmallVec<[(usize, Key); 2]>,
+    items: SmallVec<[Item; 2]>,
     /// What the request was charged to before, by limiters outside this one.
     charged: Charged,
     /// What it is charged to now.
     marks: SmallVec<[u64; 2]>,
+}
+
+#[derive(Debug)]
+struct Item {
+    /// The place of the limit.
+    at: usize,
+    key: Key,
+    /// Units to take.
+    cost: u64,
 }
 
 /// The limits that a charge is for. It does not hold them, so that deciding clones none of them.
@@ -45,12 +53,13 @@ impl Charge {
         Self { charged: Charged::from_slice(charged), ..Self::default() }
     }
 
-    pub(super) fn push(&mut self, at: usize, key: Key) {
-        self.keys.push((at, key));
+    /// Adds `cost` units of the limit at this place.
+    pub(super) fn push(&mut self, at: usize, key: Key, cost: u64) {
+        self.items.push(Item { at, key, cost });
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.items.is_empty()
     }
 
     /// Asks `store`. A state that the request was charged to before is only looked at. What an
@@ -58,7 +67,7 @@ impl Charge {
     pub(super) fn acquire(&mut self, limits: Limits<'_>, store: &dyn Store) -> Reply {
         let mut names = SmallVec::<[u8; 256]>::new();
         let mut ends = SmallVec::<[usize; MAX_HITS]>::new();
-        for (at, key) in &self.keys {
+        for Item { at, key, .. } in &self.items {
             limits.get(*at).write_name(key, &mut names);
             ends.push(names.len());
         }
@@ -67,12 +76,12 @@ impl Charge {
         // A store that has no identity is told from others by its place in its limiter.
         let identity = store.identity().unwrap_or_else(|| std::ptr::from_ref(store).addr());
         self.marks.clear();
-        for ((at, _), end) in self.keys.iter().zip(&ends) {
-            let limit = limits.get(*at);
+        for (item, end) in self.items.iter().zip(&ends) {
+            let limit = limits.get(item.at);
             let key = &names[start..*end];
             let mark = mark(identity, key);
-            let cost = if self.charged.contains(&mark) { 0 } else { limit.units() };
-            hits.push(Hit { key, meter: limit.meter(), cost });
+            let cost = if self.charged.contains(&mark) { 0 } else { item.cost };
+            hits.push(Hit { key, meter: limit.meter(), cost, shadow: limit.is_shadow() });
             self.marks.push(mark);
             start = *end;
         }
@@ -82,7 +91,7 @@ impl Charge {
     /// An answer of a store, which may be anybody's, if it fits what was asked.
     pub(super) fn verify(&self, answer: Result<Answer, StoreError>) -> Result<Answer, StoreError> {
         let answer = answer?;
-        if answer.standings.len() == self.keys.len() {
+        if answer.standings.len() == self.items.len() {
             return Ok(answer);
         }
         Err(StoreError::new(
@@ -94,12 +103,13 @@ impl Charge {
     /// What a store's answer comes to.
     pub(super) fn decision(&mut self, limits: Limits<'_>, answer: Answer) -> Decision {
         let mut verdicts = SmallVec::new();
-        for ((at, _), standing) in self.keys.iter().zip(answer.standings) {
-            let limit = limits.get(*at);
+        for (item, standing) in self.items.iter().zip(answer.standings) {
+            let limit = limits.get(item.at);
             verdicts.push(Verdict {
                 name: Arc::clone(limit.shared_name()),
                 quota: limit.quota(),
-                cost: limit.units(),
+                cost: item.cost,
+                shadow: limit.is_shadow(),
                 standing,
             });
         }

@@ -80,6 +80,16 @@ impl Limiter {
         self.check_all([(limit, key.into())]).await
     }
 
+    /// Says how `key` stands with `limit`, and charges nothing: what is left, and how long until
+    /// a unit is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub async fn look(&self, limit: &Limit, key: impl Into<Key>) -> Result<Decision, StoreError> {
+        self.check(&limit.clone().cost(0), key).await
+    }
+
     /// Charges each key to its limit, all of them or none; 1 to 8 pairs, no pair twice.
     ///
     /// # Errors
@@ -114,10 +124,13 @@ impl Limiter {
         let mut charge = Charge::after(charged);
         for (at, entry) in policy.entries().iter().enumerate() {
             match entry.key.extract(head) {
-                Ok(key) => charge.push(at, key),
+                Ok(key) => charge.push(at, key, entry.limit.units_of(head)),
                 Err(error) => match self.0.missing(policy, &error) {
                     Missing::Skip => {}
-                    Missing::Anonymous => charge.push(at, Key::new("anonymous", "")),
+                    Missing::Anonymous => {
+                        let key = Key::new("anonymous", "");
+                        charge.push(at, key, entry.limit.units_of(head));
+                    }
                     Missing::Reject(error) => {
                         telemetry::no_key(policy.shared_name(), &error);
                         return Deciding::ready(Ruling::Reject(Rejection::NoKey(error)));
@@ -208,7 +221,7 @@ fn gather<'a>(
         limit
             .check()
             .map_err(|cause| StoreError::new(StoreErrorKind::Misconfigured, cause.to_string()))?;
-        charge.push(limits.len(), key);
+        charge.push(limits.len(), key, limit.units());
         limits.push(limit);
     }
     Ok((limits, charge))

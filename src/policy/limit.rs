@@ -5,7 +5,7 @@ use smallvec::{Array, SmallVec};
 use super::PolicyError;
 use crate::{
     algorithm::{Algorithm, Calendar, Meter},
-    key::Key,
+    key::{Key, RequestHead},
     quota::{Length, Quota, QuotaError},
     time::PICOS_PER_MICRO,
 };
@@ -37,7 +37,8 @@ pub struct Limit {
     quota: Quota,
     algorithm: Algorithm,
     meter: Meter,
-    cost: u64,
+    cost: Cost,
+    shadow: bool,
     scope: Option<Arc<str>>,
     /// What stands behind the key in the store's name: `policy/limit:algorithm+timescale`.
     suffix: Arc<str>,
@@ -54,7 +55,8 @@ impl Limit {
             quota,
             algorithm,
             meter: algorithm.meter(quota),
-            cost: 1,
+            cost: Cost::Fixed(1),
+            shadow: false,
             scope: None,
             suffix: "".into(),
         };
@@ -88,9 +90,33 @@ impl Limit {
 
     /// One request takes `units`; 0 only looks at what is left. A cost above the burst never passes.
     #[must_use]
-    pub const fn cost(mut self, units: u64) -> Self {
-        self.cost = units;
-        self
+    pub fn cost(self, units: u64) -> Self {
+        Self { cost: Cost::Fixed(units), ..self }
+    }
+
+    /// A request takes as many units as `cost` says of it. Where there is no request, as in
+    /// [`Limiter::check`](crate::Limiter::check), one.
+    ///
+    /// ```
+    /// use http::Method;
+    /// use tollgate::{Limit, Quota};
+    ///
+    /// let points = Limit::new("points", Quota::per_minute(900))
+    ///     .cost_by(|head| if head.method() == Method::GET { 1 } else { 5 });
+    /// ```
+    #[must_use]
+    pub fn cost_by(
+        self,
+        cost: impl for<'a> Fn(RequestHead<'a>) -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        Self { cost: Cost::Request(Arc::new(cost)), ..self }
+    }
+
+    /// Only watches: it denies nothing and is told to no client, but decisions and metrics show what it
+    /// would have denied. It is charged when the enforced limits admit a request, and it would too.
+    #[must_use]
+    pub fn shadow(self) -> Self {
+        Self { shadow: true, ..self }
     }
 
     /// Shares buckets with limits of the same name, scope and refill time in other policies; without
@@ -119,10 +145,26 @@ impl Limit {
         self.quota
     }
 
-    /// Units that one request takes.
+    /// Whether it only watches.
+    #[must_use]
+    pub const fn is_shadow(&self) -> bool {
+        self.shadow
+    }
+
+    /// Units that one request takes, where that does not depend on the request; otherwise 1.
     #[must_use]
     pub const fn units(&self) -> u64 {
-        self.cost
+        match self.cost {
+            Cost::Fixed(units) => units,
+            Cost::Request(_) => 1,
+        }
+    }
+
+    pub(crate) fn units_of(&self, head: RequestHead<'_>) -> u64 {
+        match &self.cost {
+            Cost::Fixed(units) => *units,
+            Cost::Request(cost) => cost(head),
+        }
     }
 
     pub(crate) const fn shared_name(&self) -> &Arc<str> {
@@ -165,8 +207,24 @@ impl Limit {
         check_name("limit", &self.name)?;
         self.scope.as_deref().map_or(Ok(()), |scope| check_name("scope", scope))?;
         self.algorithm
-            .check(self.quota, self.cost)
+            .check(self.quota, self.units())
             .map_err(|fault| PolicyError::new(format!("the limit `{}` has {fault}", self.name)))
+    }
+}
+
+/// What one request takes.
+#[derive(Clone)]
+enum Cost {
+    Fixed(u64),
+    Request(Arc<dyn for<'a> Fn(RequestHead<'a>) -> u64 + Send + Sync>),
+}
+
+impl fmt::Debug for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(units) => units.fmt(f),
+            Self::Request(_) => f.write_str("by request"),
+        }
     }
 }
 

@@ -33,6 +33,9 @@ pub struct Hit<'a> {
     pub meter: Meter,
     /// Units to take; 0 only looks.
     pub cost: u64,
+    /// Whether it only watches: it does not count for whether the request is admitted, and is charged
+    /// if the others admit the request and it fits itself.
+    pub shadow: bool,
 }
 
 /// Keys may name people, so they are not shown.
@@ -49,8 +52,8 @@ pub struct Answer {
     pub now: Timestamp,
     /// Who decided.
     pub source: Source,
-    /// Where each hit stands, in the order of the hits. The request was admitted, and all hits
-    /// charged, if and only if all of them fit.
+    /// Where each hit stands, in the order of the hits. The request was admitted, and its hits
+    /// charged, if and only if all that are no shadows fit.
     pub standings: SmallVec<[Standing; 2]>,
 }
 

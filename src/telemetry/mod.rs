@@ -21,6 +21,11 @@ pub(crate) fn decided(decision: &Decision) {
         Outcome::Skipped => "skipped",
     };
     meters::request(decision.shared_policy(), outcome);
+    for verdict in decision.verdicts() {
+        if verdict.is_shadow() && !verdict.standing().fits() && decision.is_allowed() {
+            meters::request(decision.shared_policy(), "shadow_denied");
+        }
+    }
     let binding = decision.binding();
     tracing::debug!(
         policy = decision.policy(),

@@ -27,7 +27,8 @@ impl Backend for Memory {
     fn decide(&mut self, meter: Meter, now: Timestamp, asks: &[(&str, u64)]) -> Vec<Standing> {
         self.clock.set(now);
         let ask = |&(key, cost): &(&str, u64)| {
-            let reply = self.store.acquire(&[Hit { key: key.as_bytes(), meter, cost }]);
+            let reply =
+                self.store.acquire(&[Hit { key: key.as_bytes(), meter, cost, shadow: false }]);
             reply.try_now().unwrap().unwrap().standings[0]
         };
         asks.iter().map(ask).collect()

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod bounds;
+mod cost;
 mod exact;
 mod failure;
 mod headers;
@@ -12,5 +13,6 @@ mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod policy;
+mod shadow;
 mod support;
 mod tidy;

@@ -17,7 +17,7 @@ impl Backend for Joined {
     fn decide(&mut self, meter: Meter, now: Timestamp, asks: &[(&str, u64)]) -> Vec<Standing> {
         let batch: Vec<Request<'_>> = asks
             .iter()
-            .map(|(key, cost)| vec![Hit { key: key.as_bytes(), meter, cost: *cost }])
+            .map(|(key, cost)| vec![Hit { key: key.as_bytes(), meter, cost: *cost, shadow: false }])
             .collect();
         let (found, _) = self.acquire(&batch, now);
         batch.iter().zip(found).map(|(request, found)| found.standing(&request[0], now)).collect()
@@ -88,6 +88,7 @@ async fn units_of_the_calendar_begin_and_end_by_the_table() {
             key: name.as_bytes(),
             meter: meter(row.0),
             cost: 1,
+            shadow: false,
         });
         let (_, written) = lua.acquire(&[hits.collect()], Timestamp::from_micros(moments[0].1));
         assert_eq!(written.len(), moments.len());

@@ -127,6 +127,7 @@ async fn answers(store: &RedisStore) {
         key: b"{probe}:probe",
         meter: Algorithm::TokenBucket.meter(Quota::per_second(1)),
         cost: 0,
+        shadow: false,
     };
     let answered = async {
         let mut in_a_row = 0;

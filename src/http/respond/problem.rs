@@ -53,7 +53,7 @@ fn document(rejection: &Rejection) -> String {
     };
     if let Some(verdicts) = verdicts {
         text.push_str(r#","violated-policies":["#);
-        let violated = verdicts.iter().filter(|verdict| !verdict.standing().fits());
+        let violated = verdicts.iter().filter(|verdict| verdict.denies());
         for (at, verdict) in violated.enumerate() {
             let comma = if at == 0 { "" } else { "," };
             let _ = write!(text, r#"{comma}"{}""#, verdict.name());

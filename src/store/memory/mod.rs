@@ -114,11 +114,12 @@ impl Inner {
         for ((hit, hash), found) in hits.iter().zip(hashes).zip(&mut readings) {
             let shard = self.shard(&mut locked, *hash);
             *found = hit.meter.read(shard.settled(*hash, hit.key, &hit.meter, now), now);
-            admitted &= hit.meter.fits(*found, hit.cost, now);
+            admitted &= hit.shadow || hit.meter.fits(*found, hit.cost, now);
         }
         let mut standings = SmallVec::new();
         for ((hit, hash), found) in hits.iter().zip(hashes).zip(readings) {
             let (meter, cost) = (&hit.meter, hit.cost);
+            let admitted = admitted && (!hit.shadow || meter.fits(found, cost, now));
             let shard = self.shard(&mut locked, *hash);
             let found = match meter {
                 Meter::SlidingLog(_) => {

@@ -16,7 +16,7 @@ use crate::{
 /// One request: the command that asks, and what is needed to read the answer.
 pub(super) struct Request {
     evalsha: Cmd,
-    hits: SmallVec<[(Meter, u64); 2]>,
+    hits: SmallVec<[(Meter, u64, bool); 2]>,
 }
 
 impl Request {
@@ -36,10 +36,13 @@ impl Request {
             if at > 0 {
                 text.push(b'+');
             }
+            if hit.shadow {
+                text.push(b'~');
+            }
             parameters::write(&mut text, &hit.meter, hit.cost);
             evalsha.write_arg(&text);
         }
-        Self { evalsha, hits: hits.iter().map(|hit| (hit.meter, hit.cost)).collect() }
+        Self { evalsha, hits: hits.iter().map(|hit| (hit.meter, hit.cost, hit.shadow)).collect() }
     }
 
     pub(super) const fn evalsha(&self) -> &Cmd {
@@ -66,8 +69,16 @@ impl Request {
         }
         let now = Timestamp::from_micros(u64::try_from(*now).map_err(|_| unexpected())?);
         let mut standings: SmallVec<[Standing; 2]> = SmallVec::new();
-        for ((meter, cost), value) in self.hits.iter().zip(values) {
-            let (x, rest) = numbers(value)?;
+        for ((meter, cost, shadow), value) in self.hits.iter().zip(values) {
+            let (x, rest) = match numbers(value) {
+                Ok(numbers) => numbers,
+                // What only watches is no reason to fail.
+                Err(_) if *shadow => {
+                    standings.push(UNKNOWN);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let admitted = x >= 0;
             let x = if admitted { x } else { -1 - x }.unsigned_abs();
             let reading = parameters::reading(meter, x, rest, now).ok_or_else(unexpected)?;
@@ -76,6 +87,9 @@ impl Request {
         Ok(Answer { now, source: Source::Redis, standings })
     }
 }
+
+/// Of a shadow whose key holds something else.
+const UNKNOWN: Standing = Standing { fits: true, remaining: 0, wait: Some(0), reset: 0 };
 
 /// The numbers of one hit's answer: the first one, and those that may follow it.
 fn numbers(value: &Value) -> Result<(i64, [u64; 2]), StoreError> {

@@ -105,7 +105,7 @@ impl Trace {
                 self.waits.extend(u64::try_from(wait).ok().filter(|wait| *wait > 0));
                 self.tally.looks += usize::from(hit.cost == 0);
                 self.tally.excessive += usize::from(standing.wait().is_none());
-                fit &= standing.fits();
+                fit &= hit.shadow || standing.fits();
             }
             self.tally.admitted += usize::from(fit);
             self.tally.denied += usize::from(!fit);
@@ -136,5 +136,6 @@ fn hit<'a>(rng: &mut Rng, pool: &'a Pool, key: usize) -> Hit<'a> {
         30 => quotas::up_to(rng, u64::MAX),
         _ => u64::MAX,
     };
-    Hit { key: name.as_bytes(), meter, cost }
+    let shadow = rng.u8(..8) == 0;
+    Hit { key: name.as_bytes(), meter, cost, shadow }
 }

@@ -36,7 +36,7 @@ async fn redis() -> (RedisServer, RedisStore) {
 }
 
 fn hit(key: &str, quota: Quota, cost: u64) -> Hit<'_> {
-    Hit { key: key.as_bytes(), meter: Algorithm::TokenBucket.meter(quota), cost }
+    Hit { key: key.as_bytes(), meter: Algorithm::TokenBucket.meter(quota), cost, shadow: false }
 }
 
 /// Where each hit of a request stands.

@@ -45,9 +45,11 @@ impl Model {
     fn decide(&mut self, request: &Request<'_>, now: Timestamp) -> Vec<Found> {
         let readings: Vec<Reading> = request.iter().map(|hit| self.look(hit, now)).collect();
         let mut hits = request.iter().zip(&readings);
-        let admitted = hits.all(|(hit, reading)| hit.meter.fits(*reading, hit.cost, now));
+        let fits = |hit: &Hit<'_>, reading| hit.meter.fits(reading, hit.cost, now);
+        let request_admitted = hits.all(|(hit, reading)| hit.shadow || fits(hit, *reading));
         let mut found = Vec::new();
         for (hit, reading) in request.iter().zip(readings) {
+            let admitted = request_admitted && fits(hit, reading);
             let state = self.keys.get(hit.key).map(|modelled| &modelled.state);
             let reading = hit.meter.foresee(reading, state, hit.cost, admitted, now);
             found.push(Found::Read { reading, admitted });

@@ -48,7 +48,9 @@ fn parameters(hit: &Hit<'_>) -> String {
             format!("{} {}", span(bucket.increment(hit.cost)), span(bucket.capacity()))
         }
         Meter::SlidingLog(log) => {
-            format!("l{} {} {}", cost(log.limit()), log.limit(), log.window())
+            // One call takes no more than a thousand.
+            let cost = if hit.cost > 1_000 { log.limit() + 1 } else { cost(log.limit()) };
+            format!("l{cost} {} {}", log.limit(), log.window())
         }
         Meter::SlidingCounter(counter) => {
             let (window, tick) = counter.spans();
@@ -75,7 +77,8 @@ pub(super) fn evalsha(sha: &str, batch: &[Request<'_>], more: &[String]) -> Vec<
     for request in batch {
         for (at, hit) in request.iter().enumerate() {
             let join = if at == 0 { "" } else { "+" };
-            command.push(format!("{join}{}", parameters(hit)).into());
+            let shadow = if hit.shadow { "~" } else { "" };
+            command.push(format!("{join}{shadow}{}", parameters(hit)).into());
         }
     }
     command.extend(more.iter().map(|arg| arg.clone().into()));
