@@ -10,67 +10,60 @@
 --
 -- Every key is read before any is written: an error inside a script leaves its earlier writes.
 
-local now = clock()
-local reply = { now }
+-- Each table and each function made here costs the server more than the arithmetic, so they are few.
 
-local parsed = {}
-local function parameters(text)
+local now = clock()
+local reply, rests = { now }, {}
+
+local parsed, states = {}, {}
+for i = 1, #KEYS do
+  local key, text = KEYS[i], ARGV[i]
   local p = parsed[text]
   if not p then
     p = token_bucket.parse(text)
     parsed[text] = p
   end
-  return p
+  states[key] = states[key] or p.algorithm.read(key)
 end
 
-local hits, states, faults, order = {}, {}, {}, {}
-for i = 1, #KEYS do
-  local key, p = KEYS[i], parameters(ARGV[i])
-  hits[i] = p
-  if not states[key] and not faults[key] then
-    states[key], faults[key] = p.algorithm.read(key)
-    order[#order + 1] = key
-  end
-end
-
-local us, ps = {}, {}
-local function decide(first, last)
-  local admitted = true
-  for i = first, last do
-    local p, state, fits = hits[i], states[KEYS[i]], false
-    if state then
-      fits, us[i], ps[i] = p.algorithm.look(p, state, now)
+local last = 0
+while last < #KEYS do
+  local first, admitted = last + 1, true
+  repeat
+    last = last + 1
+    local p, state = parsed[ARGV[last]], states[KEYS[last]]
+    if state.fault then
+      admitted = false
+    else
+      local fits, us, ps = p.algorithm.look(p, state, now)
+      reply[last + 1] = us
+      if ps ~= 0 then
+        rests[last] = ps
+      end
+      admitted = admitted and fits
     end
-    admitted = admitted and fits
-  end
+  until last == #KEYS or string.byte(ARGV[last + 1]) ~= 43
   for i = first, last do
-    local p, state = hits[i], states[KEYS[i]]
-    local answer = faults[KEYS[i]]
-    if state then
+    local p, state, ps = parsed[ARGV[i]], states[KEYS[i]], rests[i]
+    local answer = state.fault
+    if not answer then
+      local us = reply[i + 1]
       if admitted then
-        p.algorithm.charge(p, state, us[i], ps[i], now)
+        p.algorithm.charge(p, state, us, ps or 0, now)
+      else
+        us = -1 - us
       end
-      answer = admitted and us[i] or -1 - us[i]
-      if ps[i] ~= 0 then
-        answer = { answer, ps[i] }
-      end
+      answer = ps and { us, ps } or us
     end
     reply[i + 1] = answer
   end
 end
 
-local first = 1
 for i = 1, #KEYS do
-  if i == #KEYS or string.byte(ARGV[i + 1]) ~= 43 then
-    decide(first, i)
-    first = i + 1
-  end
-end
-
-for i = 1, #order do
-  local state = states[order[i]]
-  if state and state.changed then
-    state.algorithm.write(order[i], state, now)
+  local state = states[KEYS[i]]
+  if state.changed then
+    state.changed = false
+    state.algorithm.write(KEYS[i], state, now)
   end
 end
 

@@ -6,7 +6,7 @@
 -- ARGV     for each hit `<increment> <capacity>`, both in the form of the state
 -- returns  token_bucket, with
 --            parse(text): the parameters of a hit
---            read(key): the state, or nil and what is wrong with the key
+--            read(key): the state, or a table with what is wrong with the key as its fault
 --            look(p, state, now): whether a hit with the parameters p fits, and its backlog, us and ps
 --            charge(p, state, us, ps, now): takes the hit's increment, on that backlog
 --            write(key, state, now): keeps the state until it equals a fresh one
@@ -28,11 +28,11 @@ function token_bucket.read(key)
     return { algorithm = token_bucket, us = 0, ps = 0, changed = false }
   end
   if type(value) == 'table' then
-    return nil, value.err
+    return { fault = value.err }
   end
-  local us, dot, ps = string.match(value, '^(%d+)(%.?)(%d*)$')
-  if not us or #us > 16 or #ps ~= 6 * #dot then
-    return nil, 'WRONGTYPE the key holds a string that is no token bucket'
+  local us, ps = string.match(value, '^(%d+)%.?(%d*)$')
+  if not us or #us > 16 or (#us ~= #value and #ps ~= 6) then
+    return { fault = 'WRONGTYPE the key holds a string that is no token bucket' }
   end
   return { algorithm = token_bucket, us = tonumber(us), ps = tonumber(ps) or 0, changed = false }
 end
