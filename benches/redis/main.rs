@@ -6,17 +6,19 @@
 //!
 //! Contenders take turns in short rounds, so that whatever else the machine does meets all of them.
 //! The table has medians over the rounds and, in brackets, the range of the ratios within a round.
-//! `--quick` makes the rounds shorter and fewer.
+//! Where the machine is busy, the processor time of client and server together says more than the
+//! clock. `--quick` makes the rounds shorter and fewer.
 
 #![expect(clippy::expect_used, reason = "a benchmark that cannot go on should say so and end")]
 #![expect(clippy::disallowed_methods, reason = "what is measured here is time")]
 
 mod contenders;
+mod cpu;
 mod report;
 mod server;
 
 use std::{
-    env,
+    env, process,
     time::{Duration, Instant},
 };
 
@@ -43,12 +45,13 @@ const QUICK: Plan =
 async fn main() {
     let quick = env::args().any(|arg| arg == "--quick");
     match Server::start() {
-        Ok(server) => compare(&server.url(), if quick { QUICK } else { FULL }).await,
+        Ok(server) => compare(&server, if quick { QUICK } else { FULL }).await,
         Err(reason) => println!("skipped, because there is no Redis server: {reason}"),
     }
 }
 
-async fn compare(url: &str, plan: Plan) {
+async fn compare(server: &Server, plan: Plan) {
+    let url = &server.url();
     let tollgate = Tollgate::connect(url, KEYS).await;
     let checkout = Checkout::new(url, KEYS);
     let raw = Raw::connect(url, KEYS, 4).await;
@@ -66,10 +69,10 @@ async fn compare(url: &str, plan: Plan) {
                 // Nobody always comes first.
                 let who = (turn + step) % 3;
                 let round = match who {
-                    0 => measure(&tollgate, callers, plan).await,
-                    1 => measure(&checkout, callers, plan).await,
-                    _ if callers == 1 => measure(&alone, callers, plan).await,
-                    _ => measure(&raw, callers, plan).await,
+                    0 => measure(&tollgate, callers, plan, server).await,
+                    1 => measure(&checkout, callers, plan, server).await,
+                    _ if callers == 1 => measure(&alone, callers, plan, server).await,
+                    _ => measure(&raw, callers, plan, server).await,
                 };
                 series[level * 3 + who].rounds.push(round);
             }
@@ -79,29 +82,40 @@ async fn compare(url: &str, plan: Plan) {
 }
 
 /// Lets `callers` ask, each one thing after another, for as long as planned.
-async fn measure(contender: &impl Contender, callers: usize, plan: Plan) -> Round {
+async fn measure(contender: &impl Contender, callers: usize, plan: Plan, server: &Server) -> Round {
+    let used = || cpu::used(process::id()) + cpu::used(server.id());
+    let before = used();
     let start = Instant::now() + plan.warm_up;
     let end = start + plan.round;
     let callers: Vec<_> =
         (0..callers).map(|at| tokio::spawn(ask(contender.caller(at), start, end))).collect();
-    let mut taken = Vec::new();
+    let (mut taken, mut all) = (Vec::new(), 0);
     for caller in callers {
-        taken.extend(caller.await.expect("no caller panics"));
+        let (measured, early) = caller.await.expect("no caller panics");
+        all += early + measured.len();
+        taken.extend(measured);
     }
-    Round::new(taken, plan.round)
+    Round::new(taken, plan.round, (used() - before).as_secs_f64() * 1e6 / all as f64)
 }
 
-async fn ask(mut contender: impl Contender, start: Instant, end: Instant) -> Vec<Duration> {
+/// How long each check took, and the number of those before the start, which do not count.
+async fn ask(
+    mut contender: impl Contender,
+    start: Instant,
+    end: Instant,
+) -> (Vec<Duration>, usize) {
     let mut random = fastrand::Rng::new();
-    let mut taken = Vec::new();
+    let (mut taken, mut early) = (Vec::new(), 0);
     loop {
         let before = Instant::now();
         if before >= end {
-            return taken;
+            return (taken, early);
         }
         assert!(contender.check(random.usize(0..KEYS)).await, "the quota is wide enough");
         if before >= start {
             taken.push(before.elapsed());
+        } else {
+            early += 1;
         }
     }
 }

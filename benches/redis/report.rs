@@ -8,18 +8,19 @@ pub(crate) struct Round {
     pub(crate) rate: f64,
     pub(crate) p50: f64,
     pub(crate) p99: f64,
+    pub(crate) cpu: f64,
 }
 
 impl Round {
-    /// From how long each check took.
-    pub(crate) fn new(mut taken: Vec<Duration>, over: Duration) -> Self {
+    /// From how long each check took, and the processor time of one in microseconds.
+    pub(crate) fn new(mut taken: Vec<Duration>, over: Duration, cpu: f64) -> Self {
         let rate = taken.len() as f64 / over.as_secs_f64();
         taken.sort_unstable();
         let quantile = |share: f64| {
             let at = (taken.len() as f64 * share) as usize;
             taken.get(at).map_or(f64::NAN, |taken| taken.as_secs_f64() * 1e6)
         };
-        Self { rate, p50: quantile(0.5), p99: quantile(0.99) }
+        Self { rate, p50: quantile(0.5), p99: quantile(0.99), cpu }
     }
 }
 
@@ -68,26 +69,31 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// Prints medians, and the ratios of the first series with so many callers to the others.
 pub(crate) fn print(series: &[Series]) {
-    println!(
-        "| callers | contender | checks/s | p50 µs | p99 µs | tollgate's checks/s by it | p50 by it |"
-    );
-    println!("|---:|---|---:|---:|---:|---:|---:|");
+    println!("| callers | contender | checks/s | p50 µs | p99 µs | CPU µs per check |");
+    println!("|---:|---|---:|---:|---:|---:|");
     for one in series {
-        let Some(first) = series.iter().find(|other| other.callers == one.callers) else {
-            continue;
-        };
-        let ratios = if std::ptr::eq(first, one) {
-            "| ".to_owned()
-        } else {
-            format!("{} | {}", first.by(one, |round| round.rate), first.by(one, |round| round.p50))
-        };
         println!(
-            "| {} | {} | {:.0} | {:.0} | {:.0} | {ratios} |",
+            "| {} | {} | {:.0} | {:.0} | {:.0} | {:.1} |",
             one.callers,
             one.name,
             one.median(|round| round.rate),
             one.median(|round| round.p50),
             one.median(|round| round.p99),
+            one.median(|round| round.cpu),
+        );
+    }
+    println!("\n| callers | tollgate by | checks/s | p50 | CPU per check |");
+    println!("|---:|---|---:|---:|---:|");
+    for one in series {
+        let first = series.iter().find(|other| other.callers == one.callers);
+        let Some(first) = first.filter(|first| !std::ptr::eq(*first, one)) else { continue };
+        println!(
+            "| {} | {} | {} | {} | {} |",
+            one.callers,
+            one.name,
+            first.by(one, |round| round.rate),
+            first.by(one, |round| round.p50),
+            first.by(one, |round| round.cpu),
         );
     }
 }

@@ -48,6 +48,10 @@ impl Server {
         Err(format!("{} does not listen on port {port}", program.display()))
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
