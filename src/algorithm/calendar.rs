@@ -37,7 +37,9 @@ impl Calendar {
         (at(first), at(next))
     }
 
-    pub(crate) const fn as_str(&self) -> &str {
+    /// The unit as a word.
+    #[must_use]
+    pub const fn as_str(&self) -> &str {
         match self {
             Self::Day => "day",
             Self::Week => "week",
