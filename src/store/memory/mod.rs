@@ -48,7 +48,7 @@ struct Inner {
 }
 
 impl MemoryStore {
-    /// A store of up to a million entries, some 130 bytes each with short keys.
+    /// A store of up to a million entries.
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
