@@ -83,10 +83,12 @@ async fn a_demoted_primary_is_not_asked_for_a_connection_by_every_request() {
         line.and_then(|count| count.trim().parse::<u64>().ok()).expect("a number")
     };
     let before = connections();
-    for _ in 0..2_000 {
+    for _ in 0..500 {
         setup.check().await.expect_err("it is still so");
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    assert!(connections() - before < 200, "{} connections", connections() - before);
+    // With pauses that double there are a few for each of the three.
+    assert!(connections() - before < 60, "{} connections", connections() - before);
 }
 
 #[tokio::test]
