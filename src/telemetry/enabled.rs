@@ -1,4 +1,7 @@
-use std::sync::Arc;
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use crate::time::MonotonicClock;
 
@@ -12,17 +15,20 @@ pub(super) fn store_error(kind: &'static str) {
     metrics::counter!("tollgate_store_errors_total", "kind" => kind).increment(1);
 }
 
+/// Read once at each end, and never set: only what lies between counts.
+static CLOCK: LazyLock<MonotonicClock> = LazyLock::new(MonotonicClock::new);
+
 /// Measures how long a store takes.
 #[derive(Debug)]
-pub(crate) struct Timer(MonotonicClock);
+pub(crate) struct Timer(Duration);
 
 impl Timer {
     pub(crate) fn start() -> Self {
-        Self(MonotonicClock::new())
+        Self(CLOCK.elapsed())
     }
 
     pub(crate) fn stop(&self) {
-        let taken = self.0.elapsed();
+        let taken = CLOCK.elapsed().saturating_sub(self.0);
         metrics::histogram!("tollgate_store_duration_seconds").record(taken.as_secs_f64());
     }
 }

@@ -103,7 +103,7 @@ async fn outage(name: &'static str, on_failure: OnFailure) -> Report {
     for phase in ["start", "restarted", "thawed"] {
         let phase = report.phase(phase);
         // Not all of them: a busy machine may exceed a deadline at any time.
-        assert!(phase.count("redis") > 0, "{report}");
+        assert!(phase.count("redis") > phase.total() / 2, "{report}");
     }
     report
 }
