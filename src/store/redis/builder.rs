@@ -5,7 +5,7 @@ use deadpool_redis::{
     redis::{AsyncConnectionConfig, ConnectionInfo, IntoConnectionInfo as _, io::tcp::TcpSettings},
 };
 
-use super::{Inner, RedisStore, error, slots::Slots};
+use super::{Inner, RedisStore, error, gather::Gathering, slots::Slots};
 use crate::store::{StoreError, StoreErrorKind};
 
 /// Begins with the version of the form in which states are kept.
@@ -109,6 +109,7 @@ impl RedisStoreBuilder {
     pub(super) fn open(self, pool: Pool) -> RedisStore {
         RedisStore(Arc::new(Inner {
             slots: Slots::new(pool, self.connections, self.connect_timeout),
+            gathering: Gathering::new(self.connections),
             deadline: self.deadline,
             prefix: self.prefix,
         }))

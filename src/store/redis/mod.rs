@@ -1,14 +1,16 @@
 //! States kept in Redis, or in a server that speaks its protocol and runs its scripts.
 
 mod builder;
+mod call;
 mod error;
+mod gather;
 mod parameters;
 mod script;
 mod slot;
 mod slots;
 mod wire;
 
-use std::{fmt, pin::Pin, sync::Arc, time::Duration};
+use std::{fmt, iter, pin::Pin, sync::Arc, time::Duration};
 
 use deadpool_redis::{
     Pool,
@@ -19,11 +21,13 @@ use tokio::{runtime::Handle, task, time::timeout};
 pub use self::builder::RedisStoreBuilder;
 use self::{
     builder::Target,
+    call::Call,
+    gather::{Entry, Gathering},
     slot::Link,
     slots::Slots,
-    wire::{Call, Request},
+    wire::Request,
 };
-use super::{Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check, check_refunds};
+use super::{Answer, Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check, check_refunds};
 
 /// Keeps the states of limits in Redis, shared by all instances that use the same server and
 /// prefix. Clones share the connections.
@@ -62,6 +66,7 @@ pub struct RedisStore(Arc<Inner>);
 
 struct Inner {
     slots: Slots,
+    gathering: Gathering,
     deadline: Duration,
     prefix: Box<str>,
 }
@@ -106,8 +111,22 @@ impl Store for RedisStore {
             return Reply::now(Err(error));
         }
         let request = Request::new(&self.0.prefix, hits);
-        let inner = Arc::clone(&self.0);
-        Reply::later(async move { request.answer(&inner.call(request.call()).await?) })
+        match self.0.gathering.enter(request, self.0.deadline) {
+            Entry::Alone(request) => {
+                let alone = Alone(Arc::clone(&self.0));
+                Reply::later(async move { alone.ask(&request).await })
+            }
+            Entry::Waits(answer, drive) => {
+                if drive {
+                    tokio::spawn(gather::drive(Arc::clone(&self.0)));
+                }
+                Reply::later(async { answer.await.unwrap_or_else(|_| Err(gather::abandoned())) })
+            }
+            Entry::Full => Reply::now(Err(StoreError::new(
+                StoreErrorKind::Overloaded,
+                "too many requests wait for Redis",
+            ))),
+        }
     }
 
     fn refund(&self, refunds: &[Refund<'_>]) -> Reply<()> {
@@ -146,6 +165,23 @@ impl RedisStore {
     }
 }
 
+/// A request on its caller's task, which may go away at any time.
+struct Alone(Arc<Inner>);
+
+impl Alone {
+    async fn ask(&self, request: &Request) -> Result<Answer, StoreError> {
+        let value = self.0.call(&Call::acquire(iter::once(request))).await?;
+        let (now, values) = wire::answers(&value, request.hits().len())?;
+        request.answer(now, values)
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        self.0.gathering.leave();
+    }
+}
+
 fn check_runtime() -> Result<(), StoreError> {
     // Within a task, which is cheaper to see, there is a runtime.
     if task::try_id().is_some() || Handle::try_current().is_ok() {
@@ -164,16 +200,20 @@ impl Inner {
         match timeout(self.deadline, self.ask(call, &mut used)).await {
             Ok(answer) => answer,
             Err(_elapsed) => {
-                let error = StoreError::new(
-                    StoreErrorKind::Timeout,
-                    format!("no answer from Redis within {:?}", self.deadline),
-                );
+                let error = self.timeout();
                 if let Some(link) = used {
-                    self.slots.timed_out(&link, &error);
+                    self.slots.timed_out(&link, &error, 1);
                 }
                 Err(error)
             }
         }
+    }
+
+    fn timeout(&self) -> StoreError {
+        StoreError::new(
+            StoreErrorKind::Timeout,
+            format!("no answer from Redis within {:?}", self.deadline),
+        )
     }
 
     /// Asks once, and a second time only after an answer that proves that nothing ran.
@@ -229,7 +269,7 @@ impl Inner {
         if fatal {
             self.slots.broken(link, &error, dropped);
         } else if error.kind() == StoreErrorKind::Timeout {
-            self.slots.timed_out(link, &error);
+            self.slots.timed_out(link, &error, 1);
         } else {
             self.slots.answered(link);
         }

@@ -1,7 +1,5 @@
 //! What each algorithm is told and answers, by the headers of the files in `lua/algorithm`.
 
-use smallvec::SmallVec;
-
 use crate::{
     algorithm::{Backlog, Counts, Denials, LogReading, Meter, Reading, Span, WindowCount},
     decision::Stamp,
@@ -13,10 +11,8 @@ const EXACT: u64 = 10_000_000_000_000_000;
 /// A sliding counter keeps at most 10 digits.
 const COUNT: u64 = 10_000_000_000;
 
-type Text = SmallVec<[u8; 64]>;
-
 /// Writes the parameters of one hit.
-pub(super) fn write(text: &mut Text, meter: &Meter, cost: u64) {
+pub(super) fn write(text: &mut Vec<u8>, meter: &Meter, cost: u64) {
     match meter {
         Meter::TokenBucket(bucket) => {
             span(text, bucket.increment(cost));
@@ -75,7 +71,7 @@ pub(super) fn reading(meter: &Meter, x: u64, rest: [u64; 2], now: Timestamp) -> 
     })
 }
 
-fn numbers(text: &mut Text, tag: u8, numbers: &[u64]) {
+fn numbers(text: &mut Vec<u8>, tag: u8, numbers: &[u64]) {
     text.push(tag);
     for (at, number) in numbers.iter().enumerate() {
         if at > 0 {
@@ -86,13 +82,13 @@ fn numbers(text: &mut Text, tag: u8, numbers: &[u64]) {
 }
 
 /// Writes the stamp of a charge. Only that of a bucket has picoseconds.
-pub(super) fn stamp(text: &mut Text, stamp: Stamp) {
+pub(super) fn stamp(text: &mut Vec<u8>, stamp: Stamp) {
     let (micros, picos) = stamp.parts();
     span(text, u128::from(micros) * PICOS_PER_MICRO + u128::from(picos));
 }
 
 /// Writes whole microseconds, and six digits of picoseconds where there are any.
-fn span(text: &mut Text, picos: u128) {
+fn span(text: &mut Vec<u8>, picos: u128) {
     // Division is cheap in 64 bits, which hold the picoseconds of 213 days; and the microseconds of
     // whatever a quota can be.
     let (micros, picos) = match u64::try_from(picos) {

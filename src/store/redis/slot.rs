@@ -120,9 +120,10 @@ impl Slot {
         }
     }
 
-    /// No answer came in time. Whether the connection is now to be given up.
-    pub(super) fn struck(&self) -> bool {
-        self.strikes.fetch_add(1, Ordering::Relaxed) + 1 >= STRIKES
+    /// No answer to so many requests came in time. Whether the connection is now to be given up.
+    pub(super) fn struck(&self, requests: usize) -> bool {
+        let strikes = u32::try_from(requests).unwrap_or(STRIKES).min(STRIKES);
+        self.strikes.fetch_add(strikes, Ordering::Relaxed) + strikes >= STRIKES
     }
 
     /// Takes the duty to fill an empty slot; false if somebody has it, or it is not empty.

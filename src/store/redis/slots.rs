@@ -85,8 +85,9 @@ impl Slots {
         self.0.slots[link.slot].answered();
     }
 
-    pub(super) fn timed_out(&self, link: &Link, error: &StoreError) {
-        if self.0.slots[link.slot].struck() {
+    /// So many requests got no answer in time.
+    pub(super) fn timed_out(&self, link: &Link, error: &StoreError, requests: usize) {
+        if self.0.slots[link.slot].struck(requests) {
             self.broken(link, error, false);
         }
     }

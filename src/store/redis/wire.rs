@@ -1,87 +1,15 @@
 //! Requests and answers as the scripts read and write them.
 
-use std::io::Write as _;
-
-use deadpool_redis::redis::{Arg, Cmd, RedisWrite as _, Value};
+use deadpool_redis::redis::Value;
 use smallvec::SmallVec;
 
-use super::{
-    error, parameters,
-    script::{ACQUIRE, REFUND, Script},
-};
+use super::{error, parameters};
 use crate::{
     algorithm::Meter,
     decision::{Source, Stamp, Standing},
-    store::{Answer, Hit, Refund, StoreError, StoreErrorKind},
+    store::{Answer, Hit, StoreError, StoreErrorKind},
     time::Timestamp,
 };
-
-/// A command for the server.
-pub(super) struct Call {
-    command: Cmd,
-    script: Option<&'static Script>,
-}
-
-impl Call {
-    fn script<'a>(
-        script: &'static Script,
-        prefix: &str,
-        keys: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
-    ) -> Self {
-        let bytes: usize = keys.clone().map(|key| prefix.len() + 1 + key.len()).sum();
-        let count = keys.len();
-        let mut command = Cmd::with_capacity(3 + 3 * count, 48 + bytes + 72 * count);
-        command.arg("EVALSHA").arg(script.sha()).arg(count);
-        keys.for_each(|key| name(&mut command, prefix, key));
-        Self { command, script: Some(script) }
-    }
-
-    /// Forgets states.
-    pub(super) fn reset(prefix: &str, keys: &[&[u8]]) -> Self {
-        let mut command = Cmd::new();
-        command.arg("DEL");
-        keys.iter().for_each(|key| name(&mut command, prefix, key));
-        Self { command, script: None }
-    }
-
-    /// Gives back what was charged.
-    pub(super) fn refund(prefix: &str, refunds: &[Refund<'_>]) -> Self {
-        let mut call = Self::script(&REFUND, prefix, refunds.iter().map(|refund| refund.key));
-        for Refund { meter, units, stamp, .. } in refunds {
-            let mut text = SmallVec::<[u8; 64]>::new();
-            parameters::write(&mut text, meter, *units);
-            call.command.write_arg(&text);
-            text.clear();
-            parameters::stamp(&mut text, *stamp);
-            call.command.write_arg(&text);
-        }
-        call
-    }
-
-    pub(super) const fn command(&self) -> &Cmd {
-        &self.command
-    }
-
-    /// The same call with the script itself, for a server that has forgotten it.
-    pub(super) fn eval(&self) -> Option<Cmd> {
-        let mut eval = Cmd::new();
-        eval.arg("EVAL").arg(self.script?.source());
-        for arg in self.command.args_iter().skip(2) {
-            if let Arg::Simple(arg) = arg {
-                eval.write_arg(arg);
-            }
-        }
-        Some(eval)
-    }
-}
-
-/// Writing to memory does not fail.
-fn name(command: &mut Cmd, prefix: &str, key: &[u8]) {
-    let mut name = command.writer_for_next_arg();
-    let _ = name.write_all(prefix.as_bytes());
-    let _ = name.write_all(b":");
-    let _ = name.write_all(key);
-}
 
 /// Whether a refund was made: the fault of a key that held something else is an error.
 pub(super) fn refunded(value: &Value) -> Result<(), StoreError> {
@@ -93,17 +21,34 @@ pub(super) fn refunded(value: &Value) -> Result<(), StoreError> {
     })
 }
 
-/// One request: the call that asks, and what is needed to read the answer.
+/// One request as the script wants it, and what is needed to read the answer.
 pub(super) struct Request {
-    call: Call,
-    hits: SmallVec<[(Meter, u64, bool); 2]>,
+    /// The name and the parameters of each hit, one behind the other.
+    text: Vec<u8>,
+    hits: SmallVec<[Asked; 2]>,
+}
+
+/// A hit.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    meter: Meter,
+    cost: u64,
+    shadow: bool,
+    /// Where its name ends, and where its parameters do.
+    name_end: usize,
+    end: usize,
 }
 
 impl Request {
     pub(super) fn new(prefix: &str, hits: &[Hit<'_>]) -> Self {
-        let mut call = Call::script(&ACQUIRE, prefix, hits.iter().map(|hit| hit.key));
+        let names: usize = hits.iter().map(|hit| prefix.len() + 1 + hit.key.len()).sum();
+        let mut text = Vec::with_capacity(names + 32 * hits.len());
+        let mut asked = SmallVec::new();
         for (at, hit) in hits.iter().enumerate() {
-            let mut text = SmallVec::<[u8; 64]>::new();
+            text.extend_from_slice(prefix.as_bytes());
+            text.push(b':');
+            text.extend_from_slice(hit.key);
+            let name_end = text.len();
             if at > 0 {
                 text.push(b'+');
             }
@@ -111,28 +56,42 @@ impl Request {
                 text.push(b'~');
             }
             parameters::write(&mut text, &hit.meter, hit.cost);
-            call.command.write_arg(&text);
+            let Hit { meter, cost, shadow, .. } = *hit;
+            asked.push(Asked { meter, cost, shadow, name_end, end: text.len() });
         }
-        Self { call, hits: hits.iter().map(|hit| (hit.meter, hit.cost, hit.shadow)).collect() }
+        Self { text, hits: asked }
     }
 
-    pub(super) const fn call(&self) -> &Call {
-        &self.call
+    pub(super) fn hits(&self) -> &[Asked] {
+        &self.hits
     }
 
-    pub(super) fn answer(&self, value: &Value) -> Result<Answer, StoreError> {
-        let Value::Array(values) = value else { return Err(unexpected()) };
-        let [Value::Int(now), values @ ..] = values.as_slice() else { return Err(unexpected()) };
-        if values.len() != self.hits.len() {
-            return Err(unexpected());
-        }
-        let now = Timestamp::from_micros(u64::try_from(*now).map_err(|_| unexpected())?);
+    /// Bytes of all names and parameters.
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = [0].into_iter().chain(self.hits.iter().map(|hit| hit.end));
+        starts.zip(&self.hits).map(|(start, hit)| &self.text[start..hit.name_end])
+    }
+
+    pub(super) fn parameters(&self) -> impl Iterator<Item = &[u8]> {
+        self.hits.iter().map(|hit| &self.text[hit.name_end..hit.end])
+    }
+
+    /// What the script has found for this request, at `now`.
+    pub(super) fn answer(
+        &self,
+        now: Timestamp,
+        values: &[Value],
+    ) -> Result<Answer, StoreError> {
         let mut standings: SmallVec<[Standing; 2]> = SmallVec::new();
-        for ((meter, cost, shadow), value) in self.hits.iter().zip(values) {
+        for (hit, value) in self.hits.iter().zip(values) {
             let (x, rest) = match numbers(value) {
                 Ok(numbers) => numbers,
                 // What only watches is no reason to fail.
-                Err(_) if *shadow => {
+                Err(_) if hit.shadow => {
                     standings.push(UNKNOWN);
                     continue;
                 }
@@ -140,11 +99,22 @@ impl Request {
             };
             let admitted = x >= 0;
             let x = if admitted { x } else { -1 - x }.unsigned_abs();
-            let reading = parameters::reading(meter, x, rest, now).ok_or_else(unexpected)?;
-            standings.push(meter.standing(reading, *cost, admitted, now));
+            let reading = parameters::reading(&hit.meter, x, rest, now).ok_or_else(unexpected)?;
+            standings.push(hit.meter.standing(reading, hit.cost, admitted, now));
         }
         Ok(Answer { now, source: Source::Redis, standings })
     }
+}
+
+/// The time of the answers to so many hits, and the answers.
+pub(super) fn answers(value: &Value, hits: usize) -> Result<(Timestamp, &[Value]), StoreError> {
+    let Value::Array(values) = value else { return Err(unexpected()) };
+    let [Value::Int(now), values @ ..] = values.as_slice() else { return Err(unexpected()) };
+    if values.len() != hits {
+        return Err(unexpected());
+    }
+    let now = u64::try_from(*now).map_err(|_| unexpected())?;
+    Ok((Timestamp::from_micros(now), values))
 }
 
 /// Of a shadow whose key holds something else.
