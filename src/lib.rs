@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod accel;
 pub mod algorithm;
 mod decision;
 #[cfg(doc)]
@@ -26,7 +27,7 @@ pub use self::{
     key::{
         ApiKey, ClientIp, Global, Header, Key, KeyError, KeyExtractor, Keys, PeerIp, RequestHead,
     },
-    limiter::{Deciding, Limiter, Rejection, Ruling},
+    limiter::{Deciding, Limiter, LimiterBuilder, Rejection, Ruling},
     policy::{Limit, Lockout, OnFailure, OnMissingKey, Policy, PolicyBuilder, PolicyError},
     quota::{Quota, QuotaError},
     store::{MemoryStore, Store, StoreError, StoreErrorKind},

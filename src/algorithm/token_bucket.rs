@@ -133,6 +133,14 @@ impl From<FullAt> for Stamp {
     }
 }
 
+impl Backlog {
+    /// What is left of it after so much time.
+    #[must_use]
+    pub const fn saturating_sub(self, passed: Self) -> Self {
+        Self(self.0.saturating_sub(passed.0))
+    }
+}
+
 impl FullAt {
     /// Microseconds since the Unix epoch, rounded up.
     pub(super) fn micros_ceil(self) -> u64 {

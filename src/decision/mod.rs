@@ -33,6 +33,9 @@ pub enum Source {
     Redis,
     /// A store in this process.
     Memory,
+    /// This process, which remembers that Redis denied the same a moment ago. What limits other than
+    /// those that deny have left is then not known.
+    Cache,
     /// This process, with its share of the limit, while the store does not answer.
     Fallback,
     /// A store that this crate does not know.

@@ -4,6 +4,7 @@ use http::StatusCode;
 use smallvec::SmallVec;
 
 use crate::{
+    accel::DenyCache,
     algorithm::{Lock, Meter},
     decision::{Locked, Stamp, Standing},
     store::{Answer, Hit, Refund, Reply, Store, StoreError, StoreErrorKind},
@@ -15,6 +16,8 @@ pub(super) struct Ask {
     /// The names of all states, one behind the other.
     names: Names,
     states: SmallVec<[State; 2]>,
+    /// When the store was asked, by the clock of what remembers its denials.
+    asked: u64,
 }
 
 pub(super) type Names = SmallVec<[u8; 128]>;
@@ -103,8 +106,25 @@ impl Ask {
         }
     }
 
-    pub(super) fn acquire(&self, store: &dyn Store) -> Reply {
-        let mut hits = SmallVec::<[Hit<'_>; 4]>::new();
+    /// Asks `store`, unless `cache` knows that it denies this.
+    pub(super) fn acquire(&mut self, store: &dyn Store, cache: Option<&DenyCache>) -> Reply {
+        self.asked = cache.map_or(0, DenyCache::now);
+        let hits = self.hits();
+        match cache.and_then(|cache| cache.denied(&hits, self.asked)) {
+            Some(denial) => Reply::now(Ok(denial)),
+            None => store.acquire(&hits),
+        }
+    }
+
+    /// Has `cache` take note of the store's answer.
+    pub(super) fn teach(&self, cache: &DenyCache, answer: &Answer) {
+        if !answer.found.is_empty() {
+            cache.learn(&self.hits(), answer, self.asked);
+        }
+    }
+
+    fn hits(&self) -> SmallVec<[Hit<'_>; 4]> {
+        let mut hits = SmallVec::new();
         for state in &self.states {
             let State { meter, cost, shadow, .. } = *state;
             hits.push(Hit { key: self.name(state), meter, cost, shadow });
@@ -113,7 +133,7 @@ impl Ask {
                 hits.push(Hit { key, meter: Meter::Lock(lock), cost, shadow: false });
             }
         }
-        store.acquire(&hits)
+        hits
     }
 
     /// An answer of a store, which may be anybody's, if it fits what was asked.
@@ -150,13 +170,13 @@ impl Ask {
     }
 
     /// Takes from what was charged to the states at these places, up to `units` of each, and has it
-    /// given back. Whoever takes it has it: nothing is given back twice.
+    /// given back, if there is anything. Whoever takes it has it: nothing is given back twice.
     pub(super) fn refund(
         &self,
         at: impl Iterator<Item = usize>,
         units: u64,
         store: &dyn Store,
-    ) -> Reply<()> {
+    ) -> Option<Reply<()>> {
         let mut refunds = SmallVec::<[Refund<'_>; 4]>::new();
         for state in at.map(|at| &self.states[at]) {
             let left = |charged: u64| Some(charged.saturating_sub(units));
@@ -167,10 +187,12 @@ impl Ask {
                 refunds.push(Refund { key: self.name(state), meter, units, stamp });
             }
         }
-        if refunds.is_empty() {
-            return Reply::now(Ok(()));
-        }
-        store.refund(&refunds)
+        (!refunds.is_empty()).then(|| store.refund(&refunds))
+    }
+
+    /// Has `cache` forget the state at this place.
+    pub(super) fn forget(&self, at: usize, cache: &DenyCache) {
+        cache.forget(self.name(&self.states[at]));
     }
 
     fn name(&self, state: &State) -> &[u8] {

@@ -9,10 +9,11 @@ use smallvec::SmallVec;
 
 use super::{Limiter, ask::Ask, usage::Usage};
 use crate::{
+    accel::DenyCache,
     decision::{Charged, Decision, Outcome, Source, Verdict},
     key::Key,
     policy::{Limit, Policy},
-    store::{Answer, Reply, Store, StoreError},
+    store::{Answer, Reply, Store},
 };
 
 /// What one request is to be charged to: places of limits, with keys.
@@ -68,7 +69,11 @@ impl Charge {
 
     /// Asks `store`. A state that the request was charged to before is only looked at. What an
     /// earlier call charged counts for nothing: its store did not answer.
-    pub(super) fn acquire(&mut self, limits: Limits<'_>, store: &dyn Store) -> Reply {
+    pub(super) fn acquire(
+        &mut self,
+        limits: Limits<'_>,
+        (store, cache): (&dyn Store, Option<&DenyCache>),
+    ) -> Reply {
         // A store that has no identity is told from others by its place in its limiter.
         let identity = store.identity().unwrap_or_else(|| std::ptr::from_ref(store).addr());
         self.ask = Ask::default();
@@ -87,11 +92,11 @@ impl Charge {
                 self.ask.guard(lock, |names| limit.write_lock_name(key, names));
             }
         }
-        self.ask.acquire(store)
+        self.ask.acquire(store, cache)
     }
 
-    pub(super) fn verify(&self, answer: Result<Answer, StoreError>) -> Result<Answer, StoreError> {
-        self.ask.verify(answer)
+    pub(super) const fn ask(&self) -> &Ask {
+        &self.ask
     }
 
     /// What a store's answer comes to.

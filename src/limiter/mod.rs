@@ -1,6 +1,7 @@
 //! From keys and a policy, through a store, to a decision.
 
 mod ask;
+mod builder;
 mod charge;
 mod deciding;
 mod usage;
@@ -16,10 +17,17 @@ use std::{
 
 use smallvec::SmallVec;
 
-use self::charge::{Charge, Limits};
-pub use self::deciding::{Deciding, Rejection, Ruling};
+use self::{
+    ask::Ask,
+    charge::{Charge, Limits},
+};
+pub use self::{
+    builder::LimiterBuilder,
+    deciding::{Deciding, Rejection, Ruling},
+};
 use crate::{
-    decision::{Decision, Outcome},
+    accel::DenyCache,
+    decision::{Decision, Outcome, Source},
     key::{Key, KeyError, Keys, RequestHead},
     policy::{Limit, OnFailure, OnMissingKey, Policy},
     resilience::Health,
@@ -49,6 +57,7 @@ struct Inner {
     store: Box<dyn Store>,
     fallback: MemoryStore,
     health: Health,
+    cache: Option<DenyCache>,
     setup_logged: AtomicBool,
 }
 
@@ -56,20 +65,12 @@ impl Limiter {
     /// A limiter that asks `store`.
     #[must_use]
     pub fn new(store: impl Store) -> Self {
-        Self::with_fallback(store, MemoryStore::new())
+        Self::builder(store).build()
     }
 
-    /// A limiter that asks `store`, and keeps in `fallback` what policies with
-    /// [`OnFailure::Local`] count while the store does not answer. Its clock also tells when a store
-    /// that failed has been well for long enough to say so in the log.
-    #[must_use]
-    pub fn with_fallback(store: impl Store, fallback: MemoryStore) -> Self {
-        Self(Arc::new(Inner {
-            store: Box::new(store),
-            health: Health::new(fallback.clock()),
-            fallback,
-            setup_logged: AtomicBool::new(false),
-        }))
+    /// A limiter that asks `store`, with settings of your own.
+    pub fn builder(store: impl Store) -> LimiterBuilder {
+        LimiterBuilder::new(Box::new(store))
     }
 
     /// Charges `key` to `limit`, and says whether that was possible.
@@ -130,6 +131,9 @@ impl Limiter {
         let names = if limit.lock().is_some() { &names[..] } else { &names[..1] };
         let answer = self.0.store.reset(names).await;
         self.0.health.note(&answer);
+        if let Some(cache) = &self.0.cache {
+            names.iter().for_each(|name| cache.forget(name));
+        }
         answer
     }
 
@@ -145,11 +149,10 @@ impl Limiter {
         let (limits, mut charge) = gather(pairs)?;
         let limits = Limits::Own(&limits);
         let timer = telemetry::Timer::start();
-        let answer = charge.acquire(limits, &*self.0.store).await;
+        let answer = charge.acquire(limits, self.0.asked()).await;
         timer.stop();
-        let answer = charge.verify(answer);
-        self.0.health.note(&answer);
-        Ok(decided(charge.decision(limits, &answer?, self)))
+        let answer = self.0.heard(charge.ask(), answer)?;
+        Ok(decided(charge.decision(limits, &answer, self)))
     }
 
     /// Decides about a request by `policy`. What a [`RateLimitLayer`](crate::RateLimitLayer) does,
@@ -184,7 +187,7 @@ impl Limiter {
             return Deciding::ready(Ruling::Admit(decided(decision)));
         }
         let timer = telemetry::Timer::start();
-        match charge.acquire(Limits::Policy(policy), &*self.0.store).try_now() {
+        match charge.acquire(Limits::Policy(policy), self.0.asked()).try_now() {
             Ok(answer) => Deciding::ready(self.rule(policy, &mut charge, answer)),
             Err(reply) => Deciding::waiting(self.clone(), policy.clone(), charge, reply, timer),
         }
@@ -197,9 +200,7 @@ impl Limiter {
         charge: &mut Charge,
         answer: Result<Answer, StoreError>,
     ) -> Ruling {
-        let answer = charge.verify(answer);
-        self.0.health.note(&answer);
-        match answer {
+        match self.0.heard(charge.ask(), answer) {
             Ok(answer) => {
                 Ruling::of(decided(charge.decision(Limits::Policy(policy), &answer, self)))
             }
@@ -215,7 +216,7 @@ impl Limiter {
             }
             OnFailure::Local { .. } => {
                 let limits = Limits::Local(policy);
-                match charge.acquire(limits, &self.0.fallback).try_now() {
+                match charge.acquire(limits, (&self.0.fallback, None)).try_now() {
                     Ok(Ok(answer)) => Ruling::of(decided(charge.decision(limits, &answer, self))),
                     _ => closed(policy, kind),
                 }
@@ -239,7 +240,28 @@ enum Missing {
     Reject(KeyError),
 }
 
+/// Whom to ask, and what remembers its denials.
+type Asked<'a> = (&'a dyn Store, Option<&'a DenyCache>);
+
 impl Inner {
+    fn asked(&self) -> Asked<'_> {
+        (&*self.store, self.cache.as_ref())
+    }
+
+    /// Takes note of the store's answer. It may be anybody's store, so the answer is one only if it fits
+    /// what was asked.
+    fn heard(&self, ask: &Ask, answer: Result<Answer, StoreError>) -> Result<Answer, StoreError> {
+        if let Ok(Answer { source: Source::Cache, .. }) = answer {
+            return answer;
+        }
+        let answer = ask.verify(answer);
+        self.health.note(&answer);
+        if let (Some(cache), Ok(answer)) = (&self.cache, &answer) {
+            ask.teach(cache, answer);
+        }
+        answer
+    }
+
     fn missing(&self, policy: &Policy, error: &KeyError) -> Missing {
         if error.is_setup() && !self.setup_logged.swap(true, Ordering::Relaxed) {
             telemetry::no_key_possible(policy.name(), error);

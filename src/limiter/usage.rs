@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use super::{Limiter, ask::Ask};
+use super::{Asked, Limiter, ask::Ask};
 use crate::{
     decision::{Charged, Decision, Origin, Outcome, Verdict},
-    store::{Reply, Store, StoreError},
+    store::StoreError,
 };
 
 /// What is needed to charge more, or to give back.
@@ -18,9 +18,9 @@ pub(super) struct Usage {
 impl Origin for Usage {}
 
 impl Usage {
-    fn store(&self) -> &dyn Store {
+    fn asked(&self) -> Asked<'_> {
         let inner = &self.limiter.0;
-        if self.local { &inner.fallback } else { &*inner.store }
+        if self.local { (&inner.fallback, None) } else { inner.asked() }
     }
 }
 
@@ -100,11 +100,19 @@ impl Decision {
         self.give_back(|name| name == limit, units).await
     }
 
-    fn give_back(&self, which: impl Fn(&str) -> bool, units: u64) -> Reply<()> {
-        let Some(usage) = self.origin::<Usage>() else { return Reply::now(Ok(())) };
+    async fn give_back(&self, which: impl Fn(&str) -> bool, units: u64) -> Result<(), StoreError> {
+        let Some(usage) = self.origin::<Usage>() else { return Ok(()) };
         let verdicts = self.verdicts().iter().enumerate();
         let at = verdicts.filter(|(_, verdict)| which(verdict.name())).map(|(at, _)| at);
-        usage.ask.refund(at, units, usage.store())
+        let at: Vec<usize> = at.collect();
+        let (store, cache) = usage.asked();
+        let Some(reply) = usage.ask.refund(at.iter().copied(), units, store) else { return Ok(()) };
+        let done = reply.await;
+        usage.limiter.0.health.note(&done);
+        if let Some(cache) = cache {
+            at.iter().for_each(|at| usage.ask.forget(*at, cache));
+        }
+        done
     }
 
     /// Asks again about the limits to which `units` gives a number.
@@ -123,9 +131,9 @@ impl Decision {
         if verdicts.is_empty() {
             return Ok(Self::unchecked(policy, Outcome::Skipped, charged()));
         }
-        let answer = ask.verify(ask.acquire(usage.store()).await);
-        usage.limiter.0.health.note(&answer);
-        let answer = answer?;
+        let (store, cache) = usage.asked();
+        let answer = ask.acquire(store, cache).await;
+        let answer = usage.limiter.0.heard(&ask, answer)?;
         let found = ask.read(&answer);
         let verdicts =
             verdicts.into_iter().zip(found).map(|((verdict, cost), (standing, locked))| Verdict {

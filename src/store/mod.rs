@@ -16,7 +16,7 @@ pub use self::{
     reply::Reply,
 };
 use crate::{
-    algorithm::Meter,
+    algorithm::{Meter, Reading},
     decision::{Source, Stamp, Standing},
     time::Timestamp,
 };
@@ -75,6 +75,9 @@ pub struct Answer {
     /// Where each hit stands, in the order of the hits. The request was admitted, and its hits
     /// charged, if and only if all that are no shadows fit.
     pub standings: SmallVec<[Standing; 2]>,
+    /// What each hit found, if the request was denied, for those who remember denials; may be left
+    /// empty.
+    pub found: Vec<Reading>,
 }
 
 /// Keeps the states of limits, and decides about them atomically.
@@ -99,6 +102,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Forgets the states of these names.
     fn reset(&self, keys: &[&[u8]]) -> Reply<()>;
+
+    /// Whether it keeps its states in this process, so that remembering its answers saves nothing.
+    fn is_local(&self) -> bool {
+        false
+    }
 
     /// What tells this store from others; clones that share states share it. Two layers that charge
     /// one request to the same state of the same store charge it once. Without an identity, that
@@ -126,6 +134,10 @@ macro_rules! delegate {
 
             fn reset(&self, keys: &[&[u8]]) -> Reply<()> {
                 (**self).reset(keys)
+            }
+
+            fn is_local(&self) -> bool {
+                (**self).is_local()
             }
 
             fn identity(&self) -> Option<usize> {

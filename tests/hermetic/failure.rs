@@ -32,5 +32,5 @@ fn breakable() -> (Limiter, Flaky, ManualClock) {
     let (store, clock) = memory();
     let fallback = tollgate::MemoryStore::builder().clock(clock.clone()).build();
     let flaky = Flaky::new(store);
-    (Limiter::with_fallback(flaky.clone(), fallback), flaky, clock)
+    (Limiter::builder(flaky.clone()).fallback(fallback).build(), flaky, clock)
 }

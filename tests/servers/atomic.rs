@@ -146,6 +146,7 @@ impl Naive {
             now: Timestamp::from_micros(now),
             source: Source::Other,
             standings: [standing].into_iter().collect(),
+            found: Vec::new(),
         })
     }
 }

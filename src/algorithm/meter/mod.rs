@@ -1,3 +1,4 @@
+mod later;
 mod refund;
 mod state;
 

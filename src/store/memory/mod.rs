@@ -109,6 +109,10 @@ impl Store for MemoryStore {
         Reply::now(Ok(()))
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn identity(&self) -> Option<usize> {
         Some(Arc::as_ptr(&self.0).addr())
     }
@@ -151,7 +155,7 @@ impl Inner {
             }
             standings.push(meter.standing(found, cost, admitted, now));
         }
-        Ok(Answer { now, source: Source::Memory, standings })
+        Ok(Answer { now, source: Source::Memory, standings, found: Vec::new() })
     }
 
     fn refund(&self, refund: &Refund<'_>) {

@@ -138,7 +138,8 @@ impl Gathering {
     fn abandon(&self) {
         let mut state = self.lock();
         state.drivers -= 1;
-        let waiting = if state.drivers == 0 { mem::take(&mut state.waiting) } else { VecDeque::new() };
+        let waiting =
+            if state.drivers == 0 { mem::take(&mut state.waiting) } else { VecDeque::new() };
         drop(state);
         drop(waiting);
     }

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::{error, parameters};
 use crate::{
-    algorithm::Meter,
+    algorithm::{Meter, Reading},
     decision::{Source, Stamp, Standing},
     store::{Answer, Hit, StoreError, StoreErrorKind},
     time::Timestamp,
@@ -81,18 +81,16 @@ impl Request {
     }
 
     /// What the script has found for this request, at `now`.
-    pub(super) fn answer(
-        &self,
-        now: Timestamp,
-        values: &[Value],
-    ) -> Result<Answer, StoreError> {
+    pub(super) fn answer(&self, now: Timestamp, values: &[Value]) -> Result<Answer, StoreError> {
         let mut standings: SmallVec<[Standing; 2]> = SmallVec::new();
+        let mut readings: SmallVec<[Reading; 2]> = SmallVec::new();
         for (hit, value) in self.hits.iter().zip(values) {
             let (x, rest) = match numbers(value) {
                 Ok(numbers) => numbers,
                 // What only watches is no reason to fail.
                 Err(_) if hit.shadow => {
                     standings.push(UNKNOWN);
+                    readings.push(Reading::default());
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -101,8 +99,11 @@ impl Request {
             let x = if admitted { x } else { -1 - x }.unsigned_abs();
             let reading = parameters::reading(&hit.meter, x, rest, now).ok_or_else(unexpected)?;
             standings.push(hit.meter.standing(reading, hit.cost, admitted, now));
+            readings.push(reading);
         }
-        Ok(Answer { now, source: Source::Redis, standings })
+        let denied = standings.iter().zip(&self.hits).any(|(it, hit)| !it.fits && !hit.shadow);
+        let found = if denied { readings.to_vec() } else { Vec::new() };
+        Ok(Answer { now, source: Source::Redis, standings, found })
     }
 }
 

@@ -113,7 +113,7 @@ async fn all_limits_of_a_policy_have_their_share() {
 async fn the_memory_that_this_takes_is_capped() {
     let fallback = tollgate::MemoryStore::builder().capacity(100).build();
     let store = crate::support::Flaky::broken(memory().0, DOWN);
-    let limiter = Limiter::with_fallback(store, fallback.clone());
+    let limiter = Limiter::builder(store).fallback(fallback.clone()).build();
     let path = tollgate::key::from_borrowed(|head| Some(head.uri().path()));
     let policy = Policy::new("api").limit(path, Limit::new("tries", Quota::per_hour(9)));
     let policy = policy.on_failure(OnFailure::Local { share: 1.0 }).build().unwrap();

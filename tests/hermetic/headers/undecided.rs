@@ -54,7 +54,7 @@ async fn a_request_to_which_no_limit_applies_carries_no_fields() {
 #[tokio::test]
 async fn what_this_instance_decides_alone_is_told_in_its_own_figures() {
     let (fallback, _) = memory();
-    let limiter = Limiter::with_fallback(broken(), fallback);
+    let limiter = Limiter::builder(broken()).fallback(fallback).build();
     let mut client = Client::sharing(&limiter, on_failure(OnFailure::Local { share: 0.25 }));
     let response = client.send().await;
     let [limit, remaining, _] = x_fields(&response);

@@ -20,7 +20,8 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("policy", with(&arithmetic)),
         ("store", with(&arithmetic)),
         ("resilience", with(&middle)),
-        ("limiter", with(&[&middle[..], &["resilience"]].concat())),
+        ("accel", with(&middle)),
+        ("limiter", with(&[&middle[..], &["resilience", "accel"]].concat())),
         ("http", with(&[&middle[..], &["resilience", "limiter"]].concat())),
         // What it measures with is a clock, which `time` alone reads.
         ("telemetry", ["decision", "time"].into()),

@@ -1,0 +1,199 @@
+use std::{
+    hash::BuildHasher,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use foldhash::quality::RandomState;
+use hashbrown::HashTable;
+use smallvec::SmallVec;
+
+use crate::{
+    algorithm::{Meter, Reading},
+    decision::{Source, Standing},
+    store::{Answer, Hit},
+    time::{Clock, Timestamp},
+};
+
+const SHARDS: usize = 16;
+/// Entries of a shard, at most.
+const SHARD: usize = 1_024;
+
+/// Remembers what was denied, and denies it again without asking the store, until it may have changed.
+///
+/// What is kept is what the store found, not that it denied: whether a request fits then is decided by
+/// the same arithmetic as in the store. Time counts from when the store was *asked*, so it is never
+/// denied for longer than the store would. What others give back or reset meanwhile is not seen, so
+/// nothing is kept for longer than a set time.
+#[derive(Debug)]
+pub(crate) struct DenyCache {
+    shards: [Mutex<Shard>; SHARDS],
+    hasher: RandomState,
+    clock: Arc<dyn Clock>,
+    /// Microseconds for which an answer counts.
+    longest: u64,
+    /// Entries in all shards: while nothing is denied, nothing is looked up.
+    len: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    entries: HashTable<Entry>,
+    /// When a key was forgotten last: what was asked before that is not learned any more.
+    forgotten: u64,
+}
+
+struct Entry {
+    key: Box<[u8]>,
+    meter: Meter,
+    cost: u64,
+    found: Reading,
+    /// When it was found, by the store's clock.
+    then: Timestamp,
+    /// When the store was asked, by this process's clock.
+    asked: u64,
+}
+
+/// Keys may name people.
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.found.fmt(f)
+    }
+}
+
+impl Entry {
+    /// What it comes to at `now`, by the store's and by this process's clock. None, if it says nothing
+    /// any more about a hit of this meter and cost.
+    fn reading(&self, meter: &Meter, cost: u64, now: u64) -> Option<(Reading, Timestamp)> {
+        let passed = now.saturating_sub(self.asked);
+        if self.meter != *meter || (matches!(meter, Meter::SlidingLog(_)) && cost != self.cost) {
+            return None;
+        }
+        let now = self.then.saturating_add(Duration::from_micros(passed));
+        Some((meter.later(self.found, self.then, now)?, now))
+    }
+
+    fn is_over(&self, now: u64, longest: u64) -> bool {
+        now.saturating_sub(self.asked) >= longest
+            || self
+                .reading(&self.meter, self.cost, now)
+                .is_none_or(|(found, now)| self.meter.fits(found, self.cost.max(1), now))
+    }
+}
+
+impl DenyCache {
+    /// A cache whose entries count for `longest`.
+    pub(crate) fn new(clock: Arc<dyn Clock>, longest: Duration) -> Self {
+        Self {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            hasher: RandomState::default(),
+            clock,
+            longest: u64::try_from(longest.as_micros()).unwrap_or(u64::MAX),
+            len: AtomicUsize::new(0),
+        }
+    }
+
+    /// The moment of asking the store, for [`learn`](Self::learn).
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.now().as_micros()
+    }
+
+    /// The denial of a request at `now`, if what is known of one of its hits denies it. What is not known of the
+    /// others is taken for nothing.
+    pub(crate) fn denied(&self, hits: &[Hit<'_>], now: u64) -> Option<Answer> {
+        if self.len.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        // Denials that a lock would count have to be made by the store.
+        let locks = hits.iter().any(|hit| hit.meter.guards());
+        let mut denying = SmallVec::<[(usize, Reading, Timestamp); 2]>::new();
+        for (at, hit) in hits.iter().enumerate() {
+            if hit.cost == 0 || hit.shadow || (locks && !hit.meter.guards()) {
+                continue;
+            }
+            let Some((found, then)) = self.find(hit, now) else { continue };
+            if !hit.meter.fits(found, hit.cost, then) {
+                denying.push((at, found, then));
+            }
+        }
+        let now = denying.first()?.2;
+        let standing = |(at, hit): (usize, &Hit<'_>)| -> Standing {
+            let known = denying.iter().find(|(denying, ..)| *denying == at);
+            let found = known.map_or_else(|| hit.meter.read(None, now), |(_, found, _)| *found);
+            let then = known.map_or(now, |(.., then)| *then);
+            hit.meter.standing(found, hit.cost, false, then)
+        };
+        let standings = hits.iter().enumerate().map(standing).collect();
+        Some(Answer { now, source: Source::Cache, standings, found: Vec::new() })
+    }
+
+    /// Takes note of what a store, asked at `asked`, has denied.
+    pub(crate) fn learn(&self, hits: &[Hit<'_>], answer: &Answer, asked: u64) {
+        let all = hits.iter().zip(&answer.standings).zip(&answer.found);
+        for (at, ((hit, standing), found)) in all.enumerate() {
+            // What a lock counts is the store's business, until it locks.
+            let guarded = hits.get(at + 1).is_some_and(|next| next.meter.guards());
+            if !standing.fits && hit.cost > 0 && !hit.shadow && !guarded {
+                let Hit { key, meter, cost, .. } = *hit;
+                let (key, found, then) = (key.into(), *found, answer.now);
+                self.keep(Entry { key, meter, cost, found, then, asked });
+            }
+        }
+    }
+
+    /// Forgets a key, which was reset or given something back.
+    pub(crate) fn forget(&self, key: &[u8]) {
+        let hash = self.hasher.hash_one(key);
+        let mut shard = self.shard(hash);
+        shard.forgotten = self.now();
+        if let Ok(entry) = shard.entries.find_entry(hash, |entry| *entry.key == *key) {
+            entry.remove();
+            self.len.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn find(&self, hit: &Hit<'_>, now: u64) -> Option<(Reading, Timestamp)> {
+        let hash = self.hasher.hash_one(hit.key);
+        let mut shard = self.shard(hash);
+        let entry = shard.entries.find_entry(hash, |entry| *entry.key == *hit.key).ok()?;
+        if entry.get().is_over(now, self.longest) {
+            entry.remove();
+            self.len.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        entry.get().reading(&hit.meter, hit.cost, now)
+    }
+
+    fn keep(&self, entry: Entry) {
+        let hash = self.hasher.hash_one(&*entry.key);
+        let mut shard = self.shard(hash);
+        let Shard { entries, forgotten } = &mut *shard;
+        if entry.asked <= *forgotten {
+            return;
+        }
+        let before = entries.len();
+        if let Some(known) = entries.find_mut(hash, |known| known.key == entry.key) {
+            *known = entry;
+            return;
+        }
+        if before >= SHARD {
+            let now = self.now();
+            entries.retain(|entry| !entry.is_over(now, self.longest));
+            if entries.len() >= SHARD {
+                // They are only worth a trip to the store each.
+                entries.clear();
+            }
+        }
+        entries.insert_unique(hash, entry, |entry| self.hasher.hash_one(&*entry.key));
+        self.len.fetch_add(entries.len().wrapping_sub(before), Ordering::Relaxed);
+    }
+
+    fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
+        // By bits that the tables inside do not use.
+        let shard = &self.shards[(hash >> 32) as usize % SHARDS];
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
