@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::{
     algorithm::{Meter, Reading},
-    decision::{Source, Standing},
+    decision::Source,
     store::{Answer, Hit},
     time::{Clock, Timestamp},
 };
@@ -77,10 +77,8 @@ impl Entry {
     }
 
     fn is_over(&self, now: u64, longest: u64) -> bool {
-        now.saturating_sub(self.asked) >= longest
-            || self
-                .reading(&self.meter, self.cost, now)
-                .is_none_or(|(found, now)| self.meter.fits(found, self.cost.max(1), now))
+        let passed = now.saturating_sub(self.asked);
+        passed >= longest || self.reading(&self.meter, self.cost, now).is_none()
     }
 }
 
@@ -101,46 +99,42 @@ impl DenyCache {
         self.clock.now().as_micros()
     }
 
-    /// The denial of a request at `now`, if what is known of one of its hits denies it. What is not known of the
-    /// others is taken for nothing.
+    /// The denial of a request at `now`, if what is known of one of its hits denies it. The others stand
+    /// as they did when they were denied together, or, where nothing is known, as if nothing was taken.
     pub(crate) fn denied(&self, hits: &[Hit<'_>], now: u64) -> Option<Answer> {
         if self.len.load(Ordering::Relaxed) == 0 {
             return None;
         }
         // Denials that a lock would count have to be made by the store.
         let locks = hits.iter().any(|hit| hit.meter.guards());
-        let mut denying = SmallVec::<[(usize, Reading, Timestamp); 2]>::new();
-        for (at, hit) in hits.iter().enumerate() {
-            if hit.cost == 0 || hit.shadow || (locks && !hit.meter.guards()) {
-                continue;
+        let mut known = SmallVec::<[Option<(Reading, Timestamp)>; 4]>::new();
+        let mut denied = None;
+        for hit in hits {
+            let found = self.find(hit, now);
+            let counts = hit.cost > 0 && !hit.shadow && (hit.meter.guards() || !locks);
+            if let Some((found, then)) = found
+                && counts
+                && !hit.meter.fits(found, hit.cost, then)
+            {
+                denied = Some(then);
             }
-            let Some((found, then)) = self.find(hit, now) else { continue };
-            if !hit.meter.fits(found, hit.cost, then) {
-                denying.push((at, found, then));
-            }
+            known.push(found);
         }
-        let now = denying.first()?.2;
-        let standing = |(at, hit): (usize, &Hit<'_>)| -> Standing {
-            let known = denying.iter().find(|(denying, ..)| *denying == at);
-            let found = known.map_or_else(|| hit.meter.read(None, now), |(_, found, _)| *found);
-            let then = known.map_or(now, |(.., then)| *then);
+        let now = denied?;
+        let standing = |(hit, known): (&Hit<'_>, Option<_>)| {
+            let (found, then) = known.unwrap_or_else(|| (hit.meter.read(None, now), now));
             hit.meter.standing(found, hit.cost, false, then)
         };
-        let standings = hits.iter().enumerate().map(standing).collect();
+        let standings = hits.iter().zip(known).map(standing).collect();
         Some(Answer { now, source: Source::Cache, standings, found: Vec::new() })
     }
 
-    /// Takes note of what a store, asked at `asked`, has denied.
+    /// Takes note of what a store, asked at `asked`, found when it denied a request.
     pub(crate) fn learn(&self, hits: &[Hit<'_>], answer: &Answer, asked: u64) {
-        let all = hits.iter().zip(&answer.standings).zip(&answer.found);
-        for (at, ((hit, standing), found)) in all.enumerate() {
-            // What a lock counts is the store's business, until it locks.
-            let guarded = hits.get(at + 1).is_some_and(|next| next.meter.guards());
-            if !standing.fits && hit.cost > 0 && !hit.shadow && !guarded {
-                let Hit { key, meter, cost, .. } = *hit;
-                let (key, found, then) = (key.into(), *found, answer.now);
-                self.keep(Entry { key, meter, cost, found, then, asked });
-            }
+        for (hit, found) in hits.iter().zip(&answer.found) {
+            let Hit { key, meter, cost, .. } = *hit;
+            let (key, found, then) = (key.into(), *found, answer.now);
+            self.keep(Entry { key, meter, cost, found, then, asked });
         }
     }
 
