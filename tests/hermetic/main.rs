@@ -6,6 +6,7 @@ mod bounds;
 mod cost;
 mod exact;
 mod failure;
+mod handle;
 mod headers;
 mod key;
 mod layer;
@@ -13,6 +14,8 @@ mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod policy;
+mod refund;
+mod reset;
 mod shadow;
 mod support;
 mod tidy;
