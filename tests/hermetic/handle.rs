@@ -215,17 +215,18 @@ async fn looking_at_a_denied_request_tells_how_long_it_has_to_wait_by_now() {
 }
 
 #[tokio::test]
-async fn a_shadow_is_charged_more_only_if_it_would_admit_and_never_denies() {
+async fn a_shadow_is_charged_more_where_it_would_admit_and_never_denies() {
     for (limiter, _clock) in limiters() {
-        let policy = policy("chat", [tokens(3).shadow(), hourly()]);
-        let decision = decide(&limiter, &policy, &[]).await;
-        for (units, remaining) in [(2, 0), (1, 0)] {
-            let more = decision.charge("tokens", units).await.unwrap();
-            assert_eq!(more.outcome(), Outcome::Allowed);
-            assert!(more.verdicts()[0].is_shadow());
-            assert_eq!(more.verdicts()[0].standing().fits(), units == 2);
-            assert_eq!(left(&limiter, policy.limit("tokens").unwrap(), all()).await, remaining);
-        }
+        let policy = Policy::new("chat").limit(about(), tokens(3).shadow()).build().unwrap();
+        decide(&limiter, &policy, &["b"]).await;
+        let decision = decide(&limiter, &policy, &["a", "b"]).await;
+        let more = decision.charge("tokens", 2).await.unwrap();
+        assert_eq!(more.outcome(), Outcome::Allowed);
+        let fits = more.verdicts().iter().map(|key| (key.is_shadow(), key.standing().fits()));
+        assert_eq!(fits.collect::<Vec<_>>(), [(true, true), (true, false)]);
+        let tokens = policy.limit("tokens").unwrap();
+        assert_eq!(left(&limiter, tokens, "a").await, 0);
+        assert_eq!(left(&limiter, tokens, "b").await, 1);
     }
 }
 

@@ -227,7 +227,7 @@ async fn a_shadow_gets_back_what_it_was_charged_and_nothing_where_it_would_have_
 }
 
 #[tokio::test]
-async fn a_clock_that_stepped_back_gives_nobody_more_than_the_limit() {
+async fn after_a_clock_stepped_back_no_more_comes_back_than_was_taken() {
     for algorithm in ALGORITHMS {
         for (limiter, clock) in limiters() {
             let limit = by(algorithm, 5);
@@ -237,8 +237,9 @@ async fn a_clock_that_stepped_back_gives_nobody_more_than_the_limit() {
             clock.set(start);
             limiter.check(&limit, "user").await.unwrap();
             decision.refund().await.unwrap();
-            assert!(left(&limiter, &limit).await <= 5, "{algorithm:?}");
-            assert!(!limiter.check(&limit.clone().cost(6), "user").await.unwrap().is_allowed());
+            // A bucket knows that the charge has not come back yet; others no more know when it was.
+            let expected = if algorithm == Algorithm::TokenBucket { 4 } else { 0 };
+            assert_eq!(left(&limiter, &limit).await, expected, "{algorithm:?}");
         }
     }
 }
