@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod atomic;
+mod books;
 mod differential;
 mod exact;
 mod lua_faults;
