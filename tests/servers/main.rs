@@ -4,6 +4,7 @@
 
 mod atomic;
 mod books;
+mod costs;
 mod differential;
 mod exact;
 mod lua_faults;
