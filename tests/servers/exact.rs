@@ -13,7 +13,7 @@ use tollgate::{
 
 use self::conformance::{Backend, calendar, exact, lock, lock_name, oracle, refund, waits};
 use crate::{
-    script::{Joined, Kept, Request},
+    script::{Found, Joined, Kept, Request},
     support::RedisServer,
 };
 
@@ -36,7 +36,11 @@ impl Backend for Joined {
             shadow: false,
         });
         let (found, _) = self.acquire(&[hits.to_vec()], now);
-        [0, 1].map(|at| found[at].standing(&hits[at], now))
+        let standings = [0, 1].map(|at| found[at].standing(&hits[at], now));
+        // The script charges by what it says, and callers see what follows from that.
+        let admitted = |found: &Found| matches!(found, Found::Read { admitted: true, .. });
+        assert_eq!(found.iter().all(admitted), standings.iter().all(Standing::fits), "{key}");
+        standings
     }
 
     fn refund(&mut self, meter: Meter, micros: u64, key: &str, units: u64, stamp: Stamp) {

@@ -143,6 +143,15 @@ async fn a_key_that_holds_no_lock_is_a_typed_error_and_never_a_silent_pass() {
 }
 
 #[tokio::test]
+async fn a_key_that_its_limit_cannot_read_counts_no_denial() {
+    let (server, store) = redis().await;
+    server.command(&["SET", "faults:k", "abc"]);
+    let hits = [bucket(1), lock(1, Duration::from_secs(86_400))];
+    assert!(try_charge(&store, &hits).await.is_err());
+    assert_eq!(left(&server, "lock"), -2, "nobody was denied");
+}
+
+#[tokio::test]
 async fn a_lock_counts_no_denial_of_another_limit() {
     let (_server, redis) = redis().await;
     for limiter in [Limiter::new(redis), Limiter::new(MemoryStore::new())] {
