@@ -142,7 +142,9 @@ impl Ask {
             found.push((standing, locked));
         }
         for (state, (standing, _)) in self.states.iter_mut().zip(&found) {
-            let charged = if admitted && standing.fits { state.cost } else { 0 };
+            // Who took something has to wait for it. A shadow whose key holds something else does not.
+            let charged = admitted && standing.fits && standing.reset > 0;
+            let charged = if charged { state.cost } else { 0 };
             state.units = AtomicU64::new(charged);
             state.stamp = standing.stamp;
         }
