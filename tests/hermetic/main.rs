@@ -15,4 +15,6 @@ mod metrics;
 mod policy;
 mod shadow;
 mod support;
+#[path = "../tally/mod.rs"]
+mod tally;
 mod tidy;

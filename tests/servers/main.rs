@@ -13,3 +13,5 @@ mod script;
 mod script_cache;
 mod startup;
 mod support;
+#[path = "../tally/mod.rs"]
+mod tally;

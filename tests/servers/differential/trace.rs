@@ -8,7 +8,7 @@ use tollgate::{
 };
 
 use super::{Kind, calendar, meters, quotas};
-use crate::script::Request;
+use crate::{script::Request, tally};
 
 const MAX_REQUESTS: usize = 64;
 const MAX_BATCH_HITS: usize = 128;
@@ -92,6 +92,11 @@ impl Trace {
             self.now = rng.u64(TIMES);
         }
         self.tally.back += usize::from(self.now < before);
+    }
+
+    /// The column of the record that a batch counts in.
+    pub(crate) fn column(&self, batch: &[Request<'_>]) -> &'static str {
+        if self.kind == Kind::Mixed { tally::MIXED } else { tally::column(batch[0][0].meter) }
     }
 
     /// Takes note of what came out.
