@@ -15,7 +15,7 @@ use axum::{
     routing::get,
 };
 use tollgate::{
-    Key, KeyError, KeyExtractor, Limit, Limiter, MemoryStore, Policy, PolicyError, Quota,
+    Key, KeyError, KeyExtractor, Keys, Limit, Limiter, MemoryStore, Policy, PolicyError, Quota,
     RateLimitLayer, Rejection, RequestHead, Store, key, respond,
 };
 
@@ -58,11 +58,11 @@ struct Subdomain {
 }
 
 impl KeyExtractor for Subdomain {
-    fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError> {
+    fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError> {
         let host = head.header("host").ok_or(KeyError::missing("the request names no host"))?;
         let host = host.split(':').next().unwrap_or_default().to_ascii_lowercase();
         match host.strip_suffix(self.of) {
-            Some(shop) if !shop.is_empty() => Ok(Key::new("shop", shop)),
+            Some(shop) if !shop.is_empty() => Ok(Key::new("shop", shop).into()),
             _ => Err(KeyError::invalid("there is no such shop")),
         }
     }

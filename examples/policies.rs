@@ -2,11 +2,11 @@
 //!
 //! ```sh
 //! cargo run --example policies
-//! curl -i -X POST http://127.0.0.1:3000/login
+//! curl -i -d guess http://127.0.0.1:3000/login
 //! curl -i -X POST -H 'authorization: Bearer alice' http://127.0.0.1:3000/api/mails
 //! ```
 
-use std::{env, error::Error, net::SocketAddr, sync::Arc};
+use std::{env, error::Error, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Router,
@@ -17,8 +17,8 @@ use axum::{
     routing::post,
 };
 use tollgate::{
-    ApiKey, KeyExtractor as _, Limit, Limiter, MemoryStore, OnFailure, PeerIp, Policy, PolicyError,
-    Quota, RateLimitLayer, RedisStore, Store, key,
+    ApiKey, Decision, KeyExtractor as _, Limit, Limiter, Lockout, MemoryStore, OnFailure, PeerIp,
+    Policy, PolicyError, Quota, RateLimitLayer, RedisStore, Store, key,
 };
 
 #[tokio::main]
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Err(_) => Arc::new(MemoryStore::new()),
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
-    println!("try: curl -i -X POST http://{}/login", listener.local_addr()?);
+    println!("try: curl -i -d guess http://{}/login", listener.local_addr()?);
     let service = app(store)?.into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, service).await?;
     Ok(())
@@ -45,9 +45,11 @@ fn app(store: impl Store) -> Result<Router, PolicyError> {
         .on_failure(OnFailure::Local { share: 0.25 })
         .build()?;
 
-    // Guessing passwords must not become cheap when the store is down.
+    // Guessing passwords must not become cheap when the store is down. Who fails a sixth time in
+    // a minute is out for an hour.
+    let lockout = Lockout::new(Duration::from_secs(3_600)).status(StatusCode::FORBIDDEN);
     let login = Policy::new("login")
-        .limit(PeerIp, Limit::new("tries", Quota::per_minute(5)))
+        .limit(PeerIp, Limit::new("tries", Quota::per_minute(5)).lockout(lockout))
         .on_failure(OnFailure::Deny)
         .build()?;
 
@@ -65,8 +67,14 @@ fn app(store: impl Store) -> Result<Router, PolicyError> {
         .nest("/api", routes))
 }
 
-async fn sign_in() -> &'static str {
-    "welcome\n"
+/// Only what fails counts: the right password gets its try back.
+async fn sign_in(Extension(decision): Extension<Decision>, password: String) -> StatusCode {
+    if password != "open sesame" {
+        return StatusCode::UNAUTHORIZED;
+    }
+    // Whoever knows the password may come in, whatever became of the try.
+    let _ = decision.refund().await;
+    StatusCode::NO_CONTENT
 }
 
 #[derive(Clone)]
@@ -111,9 +119,18 @@ mod tests {
     use super::*;
 
     fn app() -> Router {
-        let store = MemoryStore::builder().clock(ManualClock::new()).build();
+        at(&ManualClock::new())
+    }
+
+    fn at(clock: &ManualClock) -> Router {
+        let store = MemoryStore::builder().clock(clock.clone()).build();
         let peer = SocketAddr::from(([192, 0, 2, 7], 4711));
         super::app(store).unwrap().layer(MockConnectInfo(peer))
+    }
+
+    async fn sign_in(app: &Router, password: &'static str) -> u16 {
+        let request = Request::post("/login").body(Body::from(password)).unwrap();
+        app.clone().oneshot(request).await.unwrap().status().as_u16()
     }
 
     fn mail(user: &str, api_key: usize) -> Request {
@@ -125,11 +142,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn five_tries_to_sign_in() {
+    async fn the_sixth_wrong_password_locks_for_an_hour() {
+        let clock = ManualClock::new();
+        let app = at(&clock);
+        for status in [401, 401, 401, 401, 401, 403] {
+            assert_eq!(sign_in(&app, "guess").await, status);
+        }
+        clock.advance(Duration::from_secs(3_599));
+        assert_eq!(sign_in(&app, "open sesame").await, 403);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(sign_in(&app, "open sesame").await, 204);
+    }
+
+    #[tokio::test]
+    async fn the_right_password_costs_nothing() {
         let app = app();
-        for status in [200, 200, 200, 200, 200, 429] {
-            let request = Request::post("/login").body(Body::empty()).unwrap();
-            assert_eq!(app.clone().oneshot(request).await.unwrap().status(), status);
+        for _ in 0..20 {
+            assert_eq!(sign_in(&app, "open sesame").await, 204);
         }
     }
 

@@ -32,7 +32,8 @@ for i = 1, #KEYS do
     else
       made = made or {}
       made[tag] = made[tag]
-        or (tag == 108 and sliding_log or tag == 99 and sliding_counter or fixed_window)()
+        or (tag == 108 and sliding_log or tag == 99 and sliding_counter or tag == 107 and lock
+          or fixed_window)()
       p = made[tag].parse(text, now)
     end
     p.shadow = shadow
@@ -41,16 +42,17 @@ for i = 1, #KEYS do
   states[key] = states[key] or p.algorithm.read(key, p, now)
 end
 
-local last = 0
+local last, fits = 0, nil
 while last < #KEYS do
   local first, admitted = last + 1, true
   repeat
     last = last + 1
     local p, state = parsed[ARGV[last]], states[KEYS[last]]
     if state.fault then
-      admitted = admitted and p.shadow
+      admitted, fits = admitted and p.shadow, nil
     else
-      local fits, x, y = p.algorithm.look(p, state, now)
+      local x, y
+      fits, x, y = p.algorithm.look(p, state, now, fits)
       if not fits then
         if p.shadow then
           x = -1 - x

@@ -19,13 +19,15 @@ mod time;
 pub use self::store::redis::{RedisStore, RedisStoreBuilder};
 pub use self::{
     algorithm::{Algorithm, Calendar},
-    decision::{Decision, Outcome, Source, Standing, Verdict},
+    decision::{Decision, Outcome, Source, Stamp, Standing, Verdict},
     http::{
         HeaderFormat, RateLimit, RateLimitLayer, ResetFormat, ResponseBody, ResponseFuture, respond,
     },
-    key::{ApiKey, ClientIp, Global, Header, Key, KeyError, KeyExtractor, PeerIp, RequestHead},
+    key::{
+        ApiKey, ClientIp, Global, Header, Key, KeyError, KeyExtractor, Keys, PeerIp, RequestHead,
+    },
     limiter::{Deciding, Limiter, Rejection, Ruling},
-    policy::{Limit, OnFailure, OnMissingKey, Policy, PolicyBuilder, PolicyError},
+    policy::{Limit, Lockout, OnFailure, OnMissingKey, Policy, PolicyBuilder, PolicyError},
     quota::{Quota, QuotaError},
     store::{MemoryStore, Store, StoreError, StoreErrorKind},
     time::{Clock, ManualClock, MonotonicClock, Timestamp},

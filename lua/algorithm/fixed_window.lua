@@ -96,7 +96,8 @@ local function fixed_window()
   end
 
   function window.write(key, state, now)
-    put(key, string.format('%.0f %.0f', state.start, state.used), state.finish - now)
+    local left = state.used > 0 and state.finish - now or 0
+    put(key, string.format('%.0f %.0f', state.start, state.used), left)
   end
 
   return window

@@ -64,7 +64,7 @@ local function sliding_counter()
 
   function counter.write(key, state, now)
     local text = string.format('%.0f %.0f %.0f', state.start, state.current, state.previous)
-    local windows = state.current > 0 and 2 or 1
+    local windows = state.current > 0 and 2 or state.previous > 0 and 1 or 0
     put(key, text, state.start + windows * state.window - now)
   end
 

@@ -7,6 +7,7 @@
 --            foresee(p, state, count, admitted, now): microseconds until one more hit like this fits,
 --            and until the last unit falls out of the window
 --          what a hit finds are the units in its window, and 0
+--            release(p, state, moment, now): gives the hit's cost back of what was taken at a moment
 
 local function sliding_log()
   local log = {}
@@ -77,6 +78,26 @@ local function sliding_log()
     end
   end
 
+  function log.release(p, state, moment, now)
+    if moment > now or now - moment >= p.window then
+      return
+    end
+    local at, before = string.format('%.0f', moment), string.format('(%.0f', moment)
+    local first = redis.call('ZCOUNT', state.key, '-inf', before)
+    -- Members from after now, left by a clock that stepped back, are brought to now.
+    local there = redis.call('ZCOUNT', state.key, at, moment == now and '+inf' or at)
+    local behind = first + math.min(there, p.cost)
+    if behind == first then
+      return
+    end
+    state.removed = { string.format('%.0f', first), string.format('%.0f', behind - 1) }
+    state.changed = true
+    if behind == state.dead + state.stored and first > 0 then
+      local rank = string.format('%.0f', first - 1)
+      state.last = tonumber(redis.call('ZRANGE', state.key, rank, rank, 'WITHSCORES')[2])
+    end
+  end
+
   local function add(key, moment, members)
     for first = 1, #members, CHUNK do
       local arguments = {}
@@ -100,6 +121,9 @@ local function sliding_log()
         members[i] = string.format('%016.0f', state.number + i)
       end
       add(key, moment, members)
+    end
+    if state.removed then
+      redis.call('ZREMRANGEBYRANK', key, state.removed[1], state.removed[2])
     end
     expire(key, state.last + state.window - now)
   end

@@ -1,5 +1,8 @@
 use super::Calendar;
-use crate::{decision::Standing, time::Timestamp};
+use crate::{
+    decision::{Stamp, Standing},
+    time::Timestamp,
+};
 
 /// A count for each window of time, from the clock's own boundaries: full hours, say, or calendar
 /// months. It begins anew with each window.
@@ -89,6 +92,22 @@ impl FixedWindow {
         WindowCount { used: count.used + self.clamp(cost), ..count }
     }
 
+    /// The count after `units` of a charge were given back, if it was made in the window of `now`.
+    #[must_use]
+    pub fn refunded(
+        &self,
+        count: WindowCount,
+        units: u64,
+        stamp: Stamp,
+        now: Timestamp,
+    ) -> WindowCount {
+        let charged = self.around(Timestamp::from_micros(stamp.parts().0));
+        if charged.0 != self.around(now).0 {
+            return count;
+        }
+        WindowCount { used: count.used.saturating_sub(units), ..count }
+    }
+
     /// Where a key stands after a request of `cost` that found `used` units taken at `now`.
     #[must_use]
     pub fn standing(&self, used: u64, cost: u64, admitted: bool, now: Timestamp) -> Standing {
@@ -104,12 +123,13 @@ impl FixedWindow {
             remaining: self.limit.saturating_sub(after),
             wait: (next <= self.limit).then_some(if now_fits { 0 } else { left }),
             reset: if after == 0 { 0 } else { left },
+            stamp: Stamp::new(now.as_micros(), 0),
         }
     }
 
     /// The moment at which a count says no more than none, in microseconds since the Unix epoch.
     pub(crate) fn fresh_at(&self, count: WindowCount) -> u64 {
-        self.around(count.start).1.as_micros()
+        if count.used == 0 { 0 } else { self.around(count.start).1.as_micros() }
     }
 
     /// A cost above the limit never fits, so it counts as one above: no cost overflows.

@@ -6,6 +6,7 @@
 mod calendar;
 mod choice;
 mod fixed_window;
+mod lock;
 mod meter;
 mod sliding_counter;
 mod sliding_log;
@@ -15,6 +16,7 @@ pub use self::{
     calendar::Calendar,
     choice::Algorithm,
     fixed_window::{FixedWindow, Span, WindowCount},
+    lock::{Denials, Lock},
     meter::{Meter, Reading, State},
     sliding_counter::{Counts, SlidingCounter},
     sliding_log::{LogReading, Moments, SlidingLog},

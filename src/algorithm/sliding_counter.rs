@@ -1,4 +1,7 @@
-use crate::{decision::Standing, time::Timestamp};
+use crate::{
+    decision::{Stamp, Standing},
+    time::Timestamp,
+};
 
 /// Two counts for each key, of this window and of the one before. The earlier one weighs as much as
 /// the sliding window still overlaps it.
@@ -77,6 +80,21 @@ impl SlidingCounter {
         Counts { current: counts.current + self.clamp(cost), ..counts }
     }
 
+    /// The counts after `units` of a charge were given back, if it was made in the window of `now` or
+    /// in the one before.
+    #[must_use]
+    pub const fn refunded(&self, counts: Counts, units: u64, stamp: Stamp) -> Counts {
+        let (charged, start) = (stamp.parts().0, counts.start.as_micros());
+        let charged = charged - charged % self.window;
+        if charged == start {
+            Counts { current: counts.current.saturating_sub(units), ..counts }
+        } else if charged.saturating_add(self.window) == start {
+            Counts { previous: counts.previous.saturating_sub(units), ..counts }
+        } else {
+            counts
+        }
+    }
+
     /// Where a key stands after a request of `cost` that found `current` and `previous` at `now`.
     #[must_use]
     pub fn standing(&self, found: Counts, cost: u64, admitted: bool, now: Timestamp) -> Standing {
@@ -90,6 +108,7 @@ impl SlidingCounter {
             remaining: free / self.ticks(),
             wait: (next <= self.limit).then(|| self.wait(after, next, now)),
             reset: self.fresh_at(after).saturating_sub(now.as_micros()),
+            stamp: Stamp::new(now.as_micros(), 0),
         }
     }
 

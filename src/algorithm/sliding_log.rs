@@ -1,6 +1,9 @@
 use std::collections::VecDeque;
 
-use crate::{decision::Standing, time::Timestamp};
+use crate::{
+    decision::{Stamp, Standing},
+    time::Timestamp,
+};
 
 /// The most that one request may take from a log.
 pub(super) const MAX_LOG_COST: u64 = 1_000;
@@ -86,6 +89,17 @@ impl SlidingLog {
         }
     }
 
+    /// Gives back up to `units` of those taken at the moment of a charge, if that lies in the window
+    /// of `now`. Whether there were any.
+    pub fn refund(&self, moments: &mut Moments, units: u64, stamp: Stamp, now: Timestamp) -> bool {
+        let charged = stamp.parts().0;
+        let age = now.as_micros().checked_sub(charged);
+        if age.is_none_or(|age| age >= self.window) {
+            return false;
+        }
+        moments.remove(charged, units)
+    }
+
     /// What a request of `cost` at `now` finds in settled moments, and what it leaves if it is
     /// `admitted`.
     #[must_use]
@@ -121,13 +135,20 @@ impl SlidingLog {
 
     /// Where a key stands after a request of `cost`.
     #[must_use]
-    pub fn standing(&self, reading: LogReading, cost: u64, admitted: bool) -> Standing {
+    pub fn standing(
+        &self,
+        reading: LogReading,
+        cost: u64,
+        admitted: bool,
+        now: Timestamp,
+    ) -> Standing {
         let after = reading.count.saturating_add(if admitted { cost } else { 0 });
         Standing {
             fits: self.fits(reading.count, cost),
             remaining: self.limit.saturating_sub(after),
             wait: (self.clamp(cost) <= self.limit).then_some(reading.wait),
             reset: reading.reset,
+            stamp: Stamp::new(now.as_micros(), 0),
         }
     }
 
@@ -160,6 +181,22 @@ impl Moments {
             let units = number - std::mem::replace(&mut before, *number);
             std::iter::repeat_n(*moment, usize::try_from(units).unwrap_or(usize::MAX))
         })
+    }
+
+    /// Removes up to `units` of those taken at `moment`. Whether there were any.
+    fn remove(&mut self, moment: u64, units: u64) -> bool {
+        let first = self.entries.partition_point(|(taken, _)| *taken < moment);
+        let behind = self.entries.partition_point(|(taken, _)| *taken <= moment);
+        let number = |at: usize| at.checked_sub(1).map_or(self.base, |at| self.entries[at].1);
+        let before = number(first);
+        let gone = units.min(number(behind) - before);
+        for (_, number) in self.entries.iter_mut().skip(first) {
+            *number = before.max(*number - gone);
+        }
+        let emptied =
+            self.entries.iter().skip(first).take_while(|(_, number)| *number == before).count();
+        self.entries.drain(first..first + emptied);
+        gone > 0
     }
 
     /// The number of the last unit.

@@ -1,5 +1,5 @@
 use crate::{
-    decision::Standing,
+    decision::{Stamp, Standing},
     quota::Quota,
     time::{PICOS_PER_MICRO, Timestamp},
 };
@@ -76,10 +76,25 @@ impl TokenBucket {
         FullAt(now.as_picos() + backlog.0 + self.increment(cost))
     }
 
-    /// Where a key stands after a request of `cost` that found `backlog`: charged if the whole
-    /// request was `admitted`, untouched otherwise.
+    /// The state after `units` of a charge were given back, as far as they have not come back by
+    /// themselves: the charge ends at its stamp. Gives back nothing below a full bucket.
     #[must_use]
-    pub fn standing(&self, backlog: Backlog, cost: u64, admitted: bool) -> Standing {
+    pub fn refunded(&self, found: Backlog, units: u64, stamp: Stamp, now: Timestamp) -> FullAt {
+        let left = FullAt::from(stamp).0.saturating_sub(now.as_picos());
+        let credit = self.increment(units).min(left);
+        FullAt(now.as_picos() + found.0.saturating_sub(credit))
+    }
+
+    /// Where a key stands after a request of `cost` that found `backlog` at `now`: charged if the
+    /// whole request was `admitted`, untouched otherwise.
+    #[must_use]
+    pub fn standing(
+        &self,
+        backlog: Backlog,
+        cost: u64,
+        admitted: bool,
+        now: Timestamp,
+    ) -> Standing {
         let fits = self.fits(backlog, cost);
         let after = if admitted { backlog.0 + self.increment(cost) } else { backlog.0 };
         let free = self.capacity().saturating_sub(after);
@@ -90,6 +105,7 @@ impl TokenBucket {
             remaining: u64::try_from(div(free, self.unit)).unwrap_or(u64::MAX),
             wait: (next <= self.burst).then(|| micros(self.increment(next).saturating_sub(free))),
             reset: micros(after),
+            stamp: FullAt(now.as_picos() + after).into(),
         }
     }
 }
@@ -99,6 +115,21 @@ impl Backlog {
     #[must_use]
     pub fn new(micros: u64, picos: u32) -> Self {
         Self(u128::from(micros) * PICOS_PER_MICRO + u128::from(picos))
+    }
+}
+
+impl From<Stamp> for FullAt {
+    fn from(stamp: Stamp) -> Self {
+        let (micros, picos) = stamp.parts();
+        Self(u128::from(micros) * PICOS_PER_MICRO + u128::from(picos))
+    }
+}
+
+impl From<FullAt> for Stamp {
+    fn from(FullAt(picos): FullAt) -> Self {
+        let micros = u64::try_from(div(picos, PICOS_PER_MICRO)).unwrap_or(u64::MAX);
+        // Less than a million.
+        Self::new(micros, (picos - u128::from(micros) * PICOS_PER_MICRO) as u32)
     }
 }
 

@@ -3,7 +3,7 @@
 //! The draft's fields follow draft-ietf-httpapi-ratelimit-headers-11, in the syntax of RFC 9651; the
 //! draft may still change.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::{
     HeaderMap, HeaderName, HeaderValue,
@@ -143,8 +143,11 @@ impl Fields {
         if allowed {
             item(&mut text, binding, true);
         } else {
-            for verdict in decision.verdicts().iter().filter(|verdict| verdict.denies()) {
-                item(&mut text, verdict, false);
+            for verdicts in decision.by_limit() {
+                let denying = verdicts.iter().filter(|verdict| verdict.denies());
+                if let Some(verdict) = denying.max_by_key(|verdict| wait(verdict)) {
+                    item(&mut text, verdict, false);
+                }
             }
         }
         if let Some(value) = self.policy_value(decision) {
@@ -162,9 +165,15 @@ impl Fields {
         if own {
             return self.policy_value.clone();
         }
-        let verdicts = decision.verdicts().iter().filter(|verdict| !verdict.is_shadow());
+        let verdicts = decision.by_limit().filter_map(<[_]>::first);
+        let verdicts = verdicts.filter(|verdict| !verdict.is_shadow());
         policy_value(verdicts.map(|verdict| (verdict.name(), verdict.quota())))
     }
+}
+
+/// A wait that never ends is the longest.
+fn wait(verdict: &Verdict) -> Duration {
+    verdict.standing().wait().unwrap_or(Duration::MAX)
 }
 
 /// Ends an answer that does not come from the service: when to come back, and that no cache may keep

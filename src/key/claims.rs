@@ -1,6 +1,6 @@
 use std::{fmt, marker::PhantomData};
 
-use super::{Key, KeyError, KeyExtractor, RequestHead};
+use super::{Key, KeyError, KeyExtractor, Keys, RequestHead};
 
 const ABSENT: KeyError = KeyError::unauthenticated("the request is not authenticated", "Bearer");
 
@@ -34,8 +34,8 @@ const ABSENT: KeyError = KeyError::unauthenticated("the request is not authentic
 ///
 /// // What the authentication layer does, once it has verified the token.
 /// request.extensions_mut().insert(Claims { iss: "accounts".into(), sub: "alice".into() });
-/// let key = caller.extract(RequestHead::new(&request)).unwrap();
-/// assert_eq!(key.as_str(), "issuer:accounts,claim:alice");
+/// let keys = caller.extract(RequestHead::new(&request)).unwrap();
+/// assert_eq!(keys[0].as_str(), "issuer:accounts,claim:alice");
 /// ```
 ///
 /// A request without a `T`, or with an empty claim, is a [missing](KeyError::missing) key with the
@@ -76,9 +76,9 @@ where
     F: for<'a> Fn(&'a T) -> &'a V,
     F: Send + Sync + 'static,
 {
-    fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError> {
+    fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError> {
         let claims = head.extension::<T>().ok_or(ABSENT)?;
-        Key::new(self.kind, (self.read)(claims)).not_empty(ABSENT)
+        Keys::from(Key::new(self.kind, (self.read)(claims))).not_empty(ABSENT)
     }
 }
 

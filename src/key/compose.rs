@@ -1,4 +1,4 @@
-use super::{Key, KeyError, KeyExtractor, RequestHead};
+use super::{Key, KeyError, KeyExtractor, Keys, RequestHead};
 
 /// The key of one extractor, or of another where the first finds nothing.
 ///
@@ -15,8 +15,8 @@ use super::{Key, KeyError, KeyExtractor, RequestHead};
 ///
 /// let mut request = Request::new(());
 /// request.extensions_mut().insert(SocketAddr::from(([192, 0, 2, 7], 4711)));
-/// let key = caller.extract(RequestHead::new(&request)).unwrap();
-/// assert_eq!(key.as_str(), "ip:192.0.2.7");
+/// let keys = caller.extract(RequestHead::new(&request)).unwrap();
+/// assert_eq!(keys[0].as_str(), "ip:192.0.2.7");
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Or<A, B> {
@@ -33,7 +33,7 @@ impl<A, B> Or<A, B> {
 }
 
 impl<A: KeyExtractor, B: KeyExtractor> KeyExtractor for Or<A, B> {
-    fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError> {
+    fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError> {
         match self.first.extract(head) {
             Err(error) if error.is_missing() => self.second.extract(head),
             found => found,
@@ -47,15 +47,15 @@ impl<A: KeyExtractor, B: KeyExtractor> KeyExtractor for Or<A, B> {
 /// use http::Request;
 /// use tollgate::key::{Global, KeyExtractor, RequestHead};
 ///
-/// let key = Global.extract(RequestHead::new(&Request::new(()))).unwrap();
-/// assert_eq!(key.as_str(), "global:all");
+/// let keys = Global.extract(RequestHead::new(&Request::new(()))).unwrap();
+/// assert_eq!(keys[0].as_str(), "global:all");
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Global;
 
 impl KeyExtractor for Global {
-    fn extract(&self, _: RequestHead<'_>) -> Result<Key, KeyError> {
-        Ok(Key::of_text("global", "all"))
+    fn extract(&self, _: RequestHead<'_>) -> Result<Keys, KeyError> {
+        Ok(Key::of_text("global", "all").into())
     }
 }
 
@@ -65,11 +65,11 @@ macro_rules! tuple {
         /// order is the error of the tuple.
         impl<$first: KeyExtractor, $($other: KeyExtractor),+> KeyExtractor for ($first, $($other),+) {
             #[allow(non_snake_case, reason = "the variables are named after their types")]
-            fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError> {
+            fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError> {
                 let ($first, $($other),+) = self;
-                let mut key = $first.extract(head)?;
-                $(key.join(&$other.extract(head)?);)+
-                Ok(key)
+                let keys = $first.extract(head)?;
+                $(let keys = keys.join(&$other.extract(head)?);)+
+                Ok(keys)
             }
         }
     };

@@ -1,14 +1,14 @@
 use std::fmt;
 
-use super::{Key, KeyError, KeyExtractor, RequestHead};
+use super::{Key, KeyError, KeyExtractor, Keys, RequestHead};
 
 const ABSENT: KeyError = KeyError::missing("the request does not say who calls");
 
 /// An extractor from a closure.
 ///
 /// The closure returns anything that becomes a [`Key`]: a string or a number (of the kind `id`), or
-/// a key with a kind of its own. `None` is a [missing](KeyError::missing) key, and so is an empty
-/// string: callers that do not say who they are never share a limit by accident.
+/// a key with a kind of its own; or a `Vec` of them, all of which are counted. `None` is a [missing](KeyError::missing) key, and so is an empty
+/// string, or none at all: callers that do not say who they are never share a limit by accident.
 ///
 /// ```
 /// use http::Request;
@@ -20,14 +20,14 @@ const ABSENT: KeyError = KeyError::missing("the request does not say who calls")
 /// });
 ///
 /// let request = Request::get("/").header("x-tenant", "Acme").body(()).unwrap();
-/// let key = tenant.extract(RequestHead::new(&request)).unwrap();
-/// assert_eq!(key.as_str(), "tenant:acme");
+/// let keys = tenant.extract(RequestHead::new(&request)).unwrap();
+/// assert_eq!(keys[0].as_str(), "tenant:acme");
 /// ```
 pub const fn from_fn<F, K>(f: F) -> FromFn<F>
 where
     F: for<'a> Fn(RequestHead<'a>) -> Option<K>,
     F: Send + Sync + 'static,
-    K: Into<Key>,
+    K: Into<Keys>,
 {
     FromFn(f)
 }
@@ -44,8 +44,8 @@ where
 /// let tenant = key::from_borrowed(|head| head.header("x-tenant"));
 ///
 /// let request = Request::get("/").header("x-tenant", "acme").body(()).unwrap();
-/// let key = tenant.extract(RequestHead::new(&request)).unwrap();
-/// assert_eq!(key.as_str(), "id:acme");
+/// let keys = tenant.extract(RequestHead::new(&request)).unwrap();
+/// assert_eq!(keys[0].as_str(), "id:acme");
 /// ```
 pub const fn from_borrowed<F>(f: F) -> FromBorrowed<F>
 where
@@ -63,9 +63,9 @@ impl<F, K> KeyExtractor for FromFn<F>
 where
     F: for<'a> Fn(RequestHead<'a>) -> Option<K>,
     F: Send + Sync + 'static,
-    K: Into<Key>,
+    K: Into<Keys>,
 {
-    fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError> {
+    fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError> {
         (self.0)(head).ok_or(ABSENT)?.into().not_empty(ABSENT)
     }
 }
@@ -85,8 +85,8 @@ where
     F: for<'a> Fn(RequestHead<'a>) -> Option<&'a str>,
     F: Send + Sync + 'static,
 {
-    fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError> {
-        Key::from((self.0)(head).ok_or(ABSENT)?).not_empty(ABSENT)
+    fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError> {
+        Keys::from(Key::from((self.0)(head).ok_or(ABSENT)?)).not_empty(ABSENT)
     }
 }
 

@@ -4,7 +4,7 @@ use http::{
 };
 
 use super::{
-    Key, KeyError, KeyExtractor, RequestHead,
+    Key, KeyError, KeyExtractor, Keys, RequestHead,
     secret::{self, HashKey},
 };
 
@@ -25,8 +25,8 @@ use super::{
 /// let tenant = Header::new("X-Tenant")?;
 ///
 /// let request = Request::get("/").header("x-tenant", "acme").body(()).unwrap();
-/// let key = tenant.extract(RequestHead::new(&request)).unwrap();
-/// assert_eq!(key.as_str(), "header.x-tenant:acme");
+/// let keys = tenant.extract(RequestHead::new(&request)).unwrap();
+/// assert_eq!(keys[0].as_str(), "header.x-tenant:acme");
 /// # Ok::<(), http::header::InvalidHeaderName>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -56,6 +56,12 @@ impl Header {
         Self::of(literal(name))
     }
 
+    /// The key of a value, to look at its limits or to reset them.
+    #[must_use]
+    pub fn key(&self, value: &str) -> Key {
+        Key::of_text(&self.kind, value)
+    }
+
     fn of(name: HeaderName) -> Self {
         let kind = format!("header.{name}").into_boxed_str();
         Self { name, kind }
@@ -63,13 +69,13 @@ impl Header {
 }
 
 impl KeyExtractor for Header {
-    fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError> {
+    fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError> {
         const ABSENT: KeyError =
             KeyError::missing("the request lacks the header that says who calls");
         let line = head.line(&self.name)?.ok_or(ABSENT)?;
         let value = std::str::from_utf8(line)
             .map_err(|_| KeyError::invalid("the header that says who calls is not text"))?;
-        Key::of_text(&self.kind, value).not_empty(ABSENT)
+        Keys::from(self.key(value)).not_empty(ABSENT)
     }
 }
 
@@ -92,9 +98,9 @@ impl KeyExtractor for Header {
 /// let bearer = Request::get("/").header("authorization", "bearer  s3cret").body(()).unwrap();
 /// let header = Request::get("/").header("x-api-key", "s3cret").body(()).unwrap();
 ///
-/// let key = ApiKey::bearer().extract(RequestHead::new(&bearer)).unwrap();
-/// assert_eq!(ApiKey::header("x-api-key").extract(RequestHead::new(&header)).unwrap(), key);
-/// assert!(!key.as_str().contains("s3cret"));
+/// let keys = ApiKey::bearer().extract(RequestHead::new(&bearer)).unwrap();
+/// assert_eq!(ApiKey::header("x-api-key").extract(RequestHead::new(&header)).unwrap(), keys);
+/// assert!(!keys[0].as_str().contains("s3cret"));
 /// ```
 #[derive(Clone, Debug)]
 pub struct ApiKey {
@@ -151,21 +157,27 @@ impl ApiKey {
         self.hash_key = Some(HashKey::new(secret.as_ref()));
         self
     }
+
+    /// The key of an API key, to look at its limits or to reset them.
+    #[must_use]
+    pub fn key(&self, secret: impl AsRef<[u8]>) -> Key {
+        let digest = match &self.hash_key {
+            Some(key) => key.digest(secret.as_ref()),
+            None => secret::digest(secret.as_ref()),
+        };
+        Key::of_text("apikey", digest.as_str())
+    }
 }
 
 impl KeyExtractor for ApiKey {
-    fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError> {
+    fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError> {
         let (secret, challenge) = match &self.source {
             Source::Header(name) => (head.line(name)?, "ApiKey"),
             Source::Bearer => (head.line(AUTHORIZATION)?.map_or(Ok(None), bearer_token)?, "Bearer"),
         };
         let absent = KeyError::unauthenticated("the request carries no API key", challenge);
         let secret = secret.filter(|secret| !secret.is_empty()).ok_or(absent)?;
-        let digest = match &self.hash_key {
-            Some(key) => key.digest(secret),
-            None => secret::digest(secret),
-        };
-        Ok(Key::of_text("apikey", digest.as_str()))
+        Ok(self.key(secret).into())
     }
 }
 

@@ -7,6 +7,7 @@ mod from_fn;
 mod head;
 mod header;
 mod ip;
+mod keys;
 mod secret;
 
 use std::{fmt, fmt::Write as _, sync::Arc};
@@ -22,6 +23,7 @@ pub use self::{
     head::RequestHead,
     header::{ApiKey, Header},
     ip::{ClientIp, PeerIp, PrefixError, TrustError},
+    keys::Keys,
 };
 
 /// The longest identity that is kept as it is; a longer one is replaced by its digest.
@@ -85,12 +87,9 @@ impl Key {
         &self.0
     }
 
-    /// This key, unless its identity is empty: then `error`, or all who have none would share it.
-    fn not_empty(self, error: KeyError) -> Result<Self, KeyError> {
-        match self.0.split_last() {
-            Some((b':', kind)) if !kind.contains(&b':') => Err(error),
-            _ => Ok(self),
-        }
+    /// Whether its identity is empty.
+    fn is_empty(&self) -> bool {
+        matches!(self.0.split_last(), Some((b':', kind)) if !kind.contains(&b':'))
     }
 
     /// The key of several at once: equal only if all parts are.
@@ -205,12 +204,12 @@ const fn is_plain(byte: u8) -> bool {
     note = "wrap a closure: `tollgate::key::from_fn(|head| head.header(\"x-tenant\").map(String::from))`"
 )]
 pub trait KeyExtractor: Send + Sync + 'static {
-    /// The key of this request.
+    /// The key of this request, or the [`Keys`] that it is about.
     ///
     /// # Errors
     ///
     /// If the request does not say whom to count; the policy decides what then happens.
-    fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError>;
+    fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError>;
 
     /// This extractor, or `other` where this one finds nothing: an API key, else the address.
     ///
@@ -225,13 +224,13 @@ pub trait KeyExtractor: Send + Sync + 'static {
 }
 
 impl<E: KeyExtractor + ?Sized> KeyExtractor for Box<E> {
-    fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError> {
+    fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError> {
         (**self).extract(head)
     }
 }
 
 impl<E: KeyExtractor + ?Sized> KeyExtractor for Arc<E> {
-    fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError> {
+    fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError> {
         (**self).extract(head)
     }
 }

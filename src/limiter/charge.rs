@@ -7,11 +7,12 @@ use std::{
 use foldhash::quality::RandomState;
 use smallvec::SmallVec;
 
+use super::{Limiter, ask::Ask, usage::Usage};
 use crate::{
     decision::{Charged, Decision, Outcome, Source, Verdict},
     key::Key,
     policy::{Limit, Policy},
-    store::{Answer, Hit, MAX_HITS, Reply, Store, StoreError, StoreErrorKind},
+    store::{Answer, Reply, Store, StoreError},
 };
 
 /// What one request is to be charged to: places of limits, with keys.
@@ -22,12 +23,15 @@ pub(super) struct Charge {
     charged: Charged,
     /// What it is charged to now.
     marks: SmallVec<[u64; 2]>,
+    ask: Ask,
 }
 
 #[derive(Debug)]
 struct Item {
     /// The place of the limit.
     at: usize,
+    /// The place of the key, among those of the limit.
+    index: usize,
     key: Key,
     /// Units to take.
     cost: u64,
@@ -53,9 +57,9 @@ impl Charge {
         Self { charged: Charged::from_slice(charged), ..Self::default() }
     }
 
-    /// Adds `cost` units of the limit at this place.
-    pub(super) fn push(&mut self, at: usize, key: Key, cost: u64) {
-        self.items.push(Item { at, key, cost });
+    /// Adds `cost` units of the limit at place `at`, for its key at place `index`.
+    pub(super) fn push(&mut self, at: usize, index: usize, key: Key, cost: u64) {
+        self.items.push(Item { at, index, key, cost });
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -65,61 +69,59 @@ impl Charge {
     /// Asks `store`. A state that the request was charged to before is only looked at. What an
     /// earlier call charged counts for nothing: its store did not answer.
     pub(super) fn acquire(&mut self, limits: Limits<'_>, store: &dyn Store) -> Reply {
-        let mut names = SmallVec::<[u8; 256]>::new();
-        let mut ends = SmallVec::<[usize; MAX_HITS]>::new();
-        for Item { at, key, .. } in &self.items {
-            limits.get(*at).write_name(key, &mut names);
-            ends.push(names.len());
-        }
-        let mut hits = SmallVec::<[Hit<'_>; 2]>::new();
-        let mut start = 0;
         // A store that has no identity is told from others by its place in its limiter.
         let identity = store.identity().unwrap_or_else(|| std::ptr::from_ref(store).addr());
+        self.ask = Ask::default();
         self.marks.clear();
-        for (item, end) in self.items.iter().zip(&ends) {
-            let limit = limits.get(item.at);
-            let key = &names[start..*end];
-            let mark = mark(identity, key);
-            let cost = if self.charged.contains(&mark) { 0 } else { item.cost };
-            hits.push(Hit { key, meter: limit.meter(), cost, shadow: limit.is_shadow() });
+        for Item { at, key, cost, .. } in &self.items {
+            let limit = limits.get(*at);
+            self.ask.push(limit.meter(), *cost, limit.is_shadow(), |names| {
+                limit.write_name(key, names);
+            });
+            let mark = mark(identity, self.ask.last_name());
+            if self.charged.contains(&mark) {
+                self.ask.only_look();
+            }
             self.marks.push(mark);
-            start = *end;
+            if let Some(lock) = limit.lock() {
+                self.ask.guard(lock, |names| limit.write_lock_name(key, names));
+            }
         }
-        store.acquire(&hits)
+        self.ask.acquire(store)
     }
 
-    /// An answer of a store, which may be anybody's, if it fits what was asked.
     pub(super) fn verify(&self, answer: Result<Answer, StoreError>) -> Result<Answer, StoreError> {
-        let answer = answer?;
-        if answer.standings.len() == self.items.len() {
-            return Ok(answer);
-        }
-        Err(StoreError::new(
-            StoreErrorKind::Unexpected,
-            "the store answered for another number of limits",
-        ))
+        self.ask.verify(answer)
     }
 
     /// What a store's answer comes to.
-    pub(super) fn decision(&mut self, limits: Limits<'_>, answer: Answer) -> Decision {
+    pub(super) fn decision(
+        &mut self,
+        limits: Limits<'_>,
+        answer: &Answer,
+        limiter: &Limiter,
+    ) -> Decision {
+        let mut ask = mem::take(&mut self.ask);
         let mut verdicts = SmallVec::new();
-        for (item, standing) in self.items.iter().zip(answer.standings) {
+        for (item, (standing, locked)) in self.items.iter().zip(ask.read(answer)) {
             let limit = limits.get(item.at);
             verdicts.push(Verdict {
                 name: Arc::clone(limit.shared_name()),
                 quota: limit.quota(),
+                key: item.index,
                 cost: item.cost,
                 shadow: limit.is_shadow(),
                 standing,
+                locked,
             });
         }
-        let source = match limits {
-            Limits::Local(_) => Source::Fallback,
-            _ => answer.source,
-        };
+        let local = matches!(limits, Limits::Local(_));
+        let source = if local { Source::Fallback } else { answer.source };
         let mut charged = mem::take(&mut self.charged);
         charged.extend_from_slice(&self.marks);
-        Decision::new(Arc::clone(limits.policy()), source, answer.now, verdicts, charged)
+        let usage = Usage { limiter: limiter.clone(), local, ask };
+        let policy = Arc::clone(limits.policy());
+        Decision::new(policy, (source, answer.now), verdicts, charged, usage)
     }
 
     /// The decision that nobody asked a store for.

@@ -1,7 +1,9 @@
 //! From keys and a policy, through a store, to a decision.
 
+mod ask;
 mod charge;
 mod deciding;
+mod usage;
 
 use std::{
     fmt,
@@ -18,10 +20,10 @@ use self::charge::{Charge, Limits};
 pub use self::deciding::{Deciding, Rejection, Ruling};
 use crate::{
     decision::{Decision, Outcome},
-    key::{Key, KeyError, RequestHead},
+    key::{Key, KeyError, Keys, RequestHead},
     policy::{Limit, OnFailure, OnMissingKey, Policy},
     resilience::Health,
-    store::{Answer, MemoryStore, Store, StoreError, StoreErrorKind},
+    store::{Answer, MAX_HITS, MemoryStore, Store, StoreError, StoreErrorKind},
     telemetry,
 };
 
@@ -90,7 +92,48 @@ impl Limiter {
         self.check(&limit.clone().cost(0), key).await
     }
 
-    /// Charges each key to its limit, all of them or none; 1 to 8 pairs, no pair twice.
+    /// Gives back what was charged by this decision and has not come back by itself, once: for
+    /// requests that came to nothing. [`Decision::refund_units`] gives back a part.
+    ///
+    /// # Errors
+    ///
+    /// If the store does not answer. The units may have been given back or not.
+    pub async fn refund(&self, decision: &Decision) -> Result<(), StoreError> {
+        decision.refund().await
+    }
+
+    /// Forgets all that `key` has taken of `limit`, and lifts its lock. A limit of a policy is that of
+    /// [`Policy::limit`].
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, MemoryStore, PeerIp, Limit, Policy, Quota};
+    /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = Limiter::new(MemoryStore::new());
+    /// # let login = Policy::new("login")
+    /// #     .limit(PeerIp, Limit::new("tries", Quota::per_minute(5))).build()?;
+    /// if let Some(tries) = login.limit("tries") {
+    ///     limiter.reset(tries, PeerIp::key("192.0.2.7".parse()?)).await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the store does not answer.
+    pub async fn reset(&self, limit: &Limit, key: impl Into<Key>) -> Result<(), StoreError> {
+        let key = key.into();
+        let mut name = SmallVec::<[u8; 128]>::new();
+        limit.write_name(&key, &mut name);
+        let end = name.len();
+        limit.write_lock_name(&key, &mut name);
+        let names = [&name[..end], &name[end..]];
+        let names = if limit.lock().is_some() { &names[..] } else { &names[..1] };
+        let answer = self.0.store.reset(names).await;
+        self.0.health.note(&answer);
+        answer
+    }
+
+    /// Charges each key to its limit, all of them or none; 1 to 64 pairs, no pair twice.
     ///
     /// # Errors
     ///
@@ -104,16 +147,9 @@ impl Limiter {
         let timer = telemetry::Timer::start();
         let answer = charge.acquire(limits, &*self.0.store).await;
         timer.stop();
-        match charge.verify(answer) {
-            Ok(answer) => {
-                self.0.health.answered();
-                Ok(decided(charge.decision(limits, answer)))
-            }
-            Err(error) => {
-                self.0.health.failed(&error);
-                Err(error)
-            }
-        }
+        let answer = charge.verify(answer);
+        self.0.health.note(&answer);
+        Ok(decided(charge.decision(limits, &answer?, self)))
     }
 
     /// Decides about a request by `policy`. What a [`RateLimitLayer`](crate::RateLimitLayer) does,
@@ -123,13 +159,18 @@ impl Limiter {
         let charged = head.extension::<Decision>().map(Decision::charged).unwrap_or_default();
         let mut charge = Charge::after(charged);
         for (at, entry) in policy.entries().iter().enumerate() {
-            match entry.key.extract(head) {
-                Ok(key) => charge.push(at, key, entry.limit.units_of(head)),
+            match entry.key.extract(head).and_then(Keys::bounded) {
+                Ok(keys) => {
+                    let units = entry.limit.units_of(head);
+                    for (index, key) in keys.into_iter().enumerate() {
+                        charge.push(at, index, key, units);
+                    }
+                }
                 Err(error) => match self.0.missing(policy, &error) {
                     Missing::Skip => {}
                     Missing::Anonymous => {
                         let key = Key::new("anonymous", "");
-                        charge.push(at, key, entry.limit.units_of(head));
+                        charge.push(at, 0, key, entry.limit.units_of(head));
                     }
                     Missing::Reject(error) => {
                         telemetry::no_key(policy.shared_name(), &error);
@@ -144,8 +185,42 @@ impl Limiter {
         }
         let timer = telemetry::Timer::start();
         match charge.acquire(Limits::Policy(policy), &*self.0.store).try_now() {
-            Ok(answer) => Deciding::ready(self.0.rule(policy, &mut charge, answer)),
+            Ok(answer) => Deciding::ready(self.rule(policy, &mut charge, answer)),
             Err(reply) => Deciding::waiting(self.clone(), policy.clone(), charge, reply, timer),
+        }
+    }
+
+    /// What becomes of a request, by the store's answer.
+    fn rule(
+        &self,
+        policy: &Policy,
+        charge: &mut Charge,
+        answer: Result<Answer, StoreError>,
+    ) -> Ruling {
+        let answer = charge.verify(answer);
+        self.0.health.note(&answer);
+        match answer {
+            Ok(answer) => {
+                Ruling::of(decided(charge.decision(Limits::Policy(policy), &answer, self)))
+            }
+            Err(error) => self.failed(policy, charge, error.kind()),
+        }
+    }
+
+    /// What the policy wants for a request that the store did not decide.
+    fn failed(&self, policy: &Policy, charge: &mut Charge, kind: StoreErrorKind) -> Ruling {
+        match policy.on_failure() {
+            OnFailure::Allow => {
+                Ruling::Admit(decided(charge.unchecked(policy, Outcome::FailedOpen)))
+            }
+            OnFailure::Local { .. } => {
+                let limits = Limits::Local(policy);
+                match charge.acquire(limits, &self.0.fallback).try_now() {
+                    Ok(Ok(answer)) => Ruling::of(decided(charge.decision(limits, &answer, self))),
+                    _ => closed(policy, kind),
+                }
+            }
+            OnFailure::Deny => closed(policy, kind),
         }
     }
 
@@ -154,6 +229,9 @@ impl Limiter {
         self.0.store.shutdown()
     }
 }
+
+/// The most limits and keys of one check: as many as a policy can have.
+const MAX_PAIRS: usize = MAX_HITS / 2;
 
 enum Missing {
     Skip,
@@ -174,41 +252,6 @@ impl Inner {
             OnMissingKey::Reject | OnMissingKey::Skip => Missing::Reject(error.clone()),
         }
     }
-
-    fn rule(
-        &self,
-        policy: &Policy,
-        charge: &mut Charge,
-        answer: Result<Answer, StoreError>,
-    ) -> Ruling {
-        match charge.verify(answer) {
-            Ok(answer) => {
-                self.health.answered();
-                Ruling::of(decided(charge.decision(Limits::Policy(policy), answer)))
-            }
-            Err(error) => {
-                self.health.failed(&error);
-                self.failed(policy, charge, error.kind())
-            }
-        }
-    }
-
-    /// What the policy wants for a request that the store did not decide.
-    fn failed(&self, policy: &Policy, charge: &mut Charge, kind: StoreErrorKind) -> Ruling {
-        match policy.on_failure() {
-            OnFailure::Allow => {
-                Ruling::Admit(decided(charge.unchecked(policy, Outcome::FailedOpen)))
-            }
-            OnFailure::Local { .. } => {
-                let limits = Limits::Local(policy);
-                match charge.acquire(limits, &self.fallback).try_now() {
-                    Ok(Ok(answer)) => Ruling::of(decided(charge.decision(limits, answer))),
-                    _ => closed(policy, kind),
-                }
-            }
-            OnFailure::Deny => closed(policy, kind),
-        }
-    }
 }
 
 /// Limits of the caller's own, and what is to be charged to them.
@@ -221,8 +264,14 @@ fn gather<'a>(
         limit
             .check()
             .map_err(|cause| StoreError::new(StoreErrorKind::Misconfigured, cause.to_string()))?;
-        charge.push(limits.len(), key, limit.units());
+        charge.push(limits.len(), 0, key, limit.units());
         limits.push(limit);
+    }
+    if limits.is_empty() || limits.len() > MAX_PAIRS {
+        return Err(StoreError::new(
+            StoreErrorKind::Misconfigured,
+            format!("a request has {} limits, and must have 1 to {MAX_PAIRS}", limits.len()),
+        ));
     }
     Ok((limits, charge))
 }

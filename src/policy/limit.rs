@@ -1,10 +1,11 @@
 use std::{fmt, sync::Arc};
 
+use http::StatusCode;
 use smallvec::{Array, SmallVec};
 
-use super::PolicyError;
+use super::{Lockout, PolicyError};
 use crate::{
-    algorithm::{Algorithm, Calendar, Meter},
+    algorithm::{Algorithm, Calendar, Lock, Meter},
     key::{Key, RequestHead},
     quota::{Length, Quota, QuotaError},
     time::PICOS_PER_MICRO,
@@ -39,9 +40,12 @@ pub struct Limit {
     meter: Meter,
     cost: Cost,
     shadow: bool,
+    lockout: Option<Lockout>,
     scope: Option<Arc<str>>,
     /// What stands behind the key in the store's name: `policy/limit:algorithm+timescale`.
     suffix: Arc<str>,
+    /// The same of its lock: `policy/limit:lk`.
+    lock_suffix: Arc<str>,
 }
 
 impl Limit {
@@ -57,8 +61,10 @@ impl Limit {
             meter: algorithm.meter(quota),
             cost: Cost::Fixed(1),
             shadow: false,
+            lockout: None,
             scope: None,
             suffix: "".into(),
+            lock_suffix: "".into(),
         };
         limit.within(NO_POLICY)
     }
@@ -119,6 +125,13 @@ impl Limit {
         Self { shadow: true, ..self }
     }
 
+    /// Locks a key for a time, once this limit has denied it. Not for a [`shadow`](Self::shadow).
+    #[must_use]
+    pub fn lockout(mut self, lockout: Lockout) -> Self {
+        self.lockout = Some(lockout);
+        self.within(NO_POLICY)
+    }
+
     /// Shares buckets with limits of the same name, scope and refill time in other policies; without
     /// a scope each policy has its own.
     #[must_use]
@@ -175,6 +188,12 @@ impl Limit {
         self.meter
     }
 
+    /// The lock that guards it, and the status of answers while a key is locked.
+    pub(crate) fn lock(&self) -> Option<(Lock, StatusCode)> {
+        let lockout = self.lockout.as_ref()?;
+        Some((lockout.lock(self.quota), lockout.status_code()))
+    }
+
     /// Writes the name of this limit's state for `key`. The braces make all limits of one key share
     /// a slot of a cluster.
     pub(crate) fn write_name(&self, key: &Key, name: &mut SmallVec<impl Array<Item = u8>>) {
@@ -183,16 +202,27 @@ impl Limit {
         }
     }
 
+    /// Writes the name of the state of this limit's lock for `key`.
+    pub(crate) fn write_lock_name(&self, key: &Key, name: &mut SmallVec<impl Array<Item = u8>>) {
+        for part in [b"{", key.as_bytes(), b"}:", self.lock_suffix.as_bytes()] {
+            name.extend_from_slice(part);
+        }
+    }
+
     /// The limit as the policy of this name has it.
     pub(super) fn within(mut self, policy: &str) -> Self {
         let (name, tag) = (&self.name, self.algorithm.tag());
         let timescale = Timescale(self.quota.timescale());
-        self.suffix = match &self.scope {
+        let place = match &self.scope {
             // No policy's name begins like this.
-            Some(scope) => format!("~{scope}/{name}:{tag}{timescale}"),
-            None => format!("{policy}/{name}:{tag}{timescale}"),
+            Some(scope) => format!("~{scope}/{name}"),
+            None => format!("{policy}/{name}"),
+        };
+        self.suffix = format!("{place}:{tag}{timescale}").into();
+        if self.lockout.is_some() {
+            // Without a timescale: a lock outlasts a change of the quota.
+            self.lock_suffix = format!("{place}:lk").into();
         }
-        .into();
         self
     }
 
@@ -206,6 +236,15 @@ impl Limit {
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         check_name("limit", &self.name)?;
         self.scope.as_deref().map_or(Ok(()), |scope| check_name("scope", scope))?;
+        if let Some(lockout) = &self.lockout {
+            if self.shadow {
+                let name = &self.name;
+                return Err(PolicyError::new(format!(
+                    "the limit `{name}` is a shadow with a lockout: what denies nothing locks nothing"
+                )));
+            }
+            lockout.check(&self.name, self.quota)?;
+        }
         self.algorithm
             .check(self.quota, self.units())
             .map_err(|fault| PolicyError::new(format!("the limit `{}` has {fault}", self.name)))

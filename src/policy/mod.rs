@@ -1,13 +1,14 @@
 //! Limits that are checked together, and what to do when that is not possible.
 
 mod limit;
+mod lockout;
 
 use std::{fmt, sync::Arc};
 
 use http::StatusCode;
 
-pub use self::limit::Limit;
 use self::limit::check_name;
+pub use self::{limit::Limit, lockout::Lockout};
 use crate::key::KeyExtractor;
 
 /// The most limits of one policy.
@@ -83,6 +84,12 @@ impl Policy {
     /// The limits, in order.
     pub fn limits(&self) -> impl ExactSizeIterator<Item = &Limit> {
         self.0.limits.iter().map(|entry| &entry.limit)
+    }
+
+    /// The limit of this name, as the policy has it: to look, or to reset a key.
+    #[must_use]
+    pub fn limit(&self, name: &str) -> Option<&Limit> {
+        self.limits().find(|limit| limit.name() == name)
     }
 
     /// What happens to requests while the store does not answer.

@@ -27,7 +27,15 @@ impl Health {
         Self { clock, failing: AtomicU32::new(0), last_failure: AtomicU64::new(0) }
     }
 
-    pub(crate) fn answered(&self) {
+    /// Takes note of an answer, or of the lack of one.
+    pub(crate) fn note<T>(&self, answer: &Result<T, StoreError>) {
+        match answer {
+            Ok(_) => self.answered(),
+            Err(error) => self.failed(error),
+        }
+    }
+
+    fn answered(&self) {
         if self.failing.load(Ordering::Relaxed) == 0 {
             return;
         }
@@ -38,7 +46,7 @@ impl Health {
         }
     }
 
-    pub(crate) fn failed(&self, error: &StoreError) {
+    fn failed(&self, error: &StoreError) {
         telemetry::store_failed(error.kind().as_str());
         self.last_failure.store(self.clock.now().as_micros(), Ordering::Relaxed);
         let bit = bit(error.kind());

@@ -17,12 +17,13 @@ pub use self::{
 };
 use crate::{
     algorithm::Meter,
-    decision::{Source, Standing},
+    decision::{Source, Stamp, Standing},
     time::Timestamp,
 };
 
-/// The most limits that one request may be charged to.
-pub const MAX_HITS: usize = 8;
+/// The most states that one request may be charged to, locks included: eight limits of eight keys
+/// each, all with a lock.
+pub const MAX_HITS: usize = 128;
 
 /// One limit of one request, as a store sees it.
 #[derive(Clone, Copy)]
@@ -36,6 +37,25 @@ pub struct Hit<'a> {
     /// Whether it only watches: it does not count for whether the request is admitted, and is charged
     /// if the others admit the request and it fits itself.
     pub shadow: bool,
+}
+
+/// Units of one charge, to be given back.
+#[derive(Clone, Copy)]
+pub struct Refund<'a> {
+    /// The name of the state that was charged.
+    pub key: &'a [u8],
+    /// How it counts, with its numbers.
+    pub meter: Meter,
+    /// Units to give back, no more than were charged.
+    pub units: u64,
+    /// By what the charge is known.
+    pub stamp: Stamp,
+}
+
+impl fmt::Debug for Refund<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refund").field("units", &self.units).field("stamp", &self.stamp).finish()
+    }
 }
 
 /// Keys may name people, so they are not shown.
@@ -63,12 +83,22 @@ pub struct Answer {
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Charges all `hits` of one request, or none of them.
     ///
+    /// A hit whose meter is a [`Lock`](crate::algorithm::Lock) guards the hit before it: it counts what
+    /// that one denies, and is never charged.
+    ///
     /// The hits are read before this returns; the reply does not borrow them. They number 1 to
     /// [`MAX_HITS`] and have different keys, else the reply is an error of kind
     /// [`Misconfigured`](StoreErrorKind::Misconfigured).
     ///
     /// A reply that is dropped may have charged or not.
     fn acquire(&self, hits: &[Hit<'_>]) -> Reply;
+
+    /// Gives back what was charged to different keys, as [`Meter::refund`] has it. A charge is given back once; that is
+    /// for the caller to see to, so a call is never repeated.
+    fn refund(&self, refunds: &[Refund<'_>]) -> Reply<()>;
+
+    /// Forgets the states of these names.
+    fn reset(&self, keys: &[&[u8]]) -> Reply<()>;
 
     /// What tells this store from others; clones that share states share it. Two layers that charge
     /// one request to the same state of the same store charge it once. Without an identity, that
@@ -90,6 +120,14 @@ macro_rules! delegate {
                 (**self).acquire(hits)
             }
 
+            fn refund(&self, refunds: &[Refund<'_>]) -> Reply<()> {
+                (**self).refund(refunds)
+            }
+
+            fn reset(&self, keys: &[&[u8]]) -> Reply<()> {
+                (**self).reset(keys)
+            }
+
             fn identity(&self) -> Option<usize> {
                 (**self).identity()
             }
@@ -104,12 +142,31 @@ macro_rules! delegate {
 delegate!(Arc);
 delegate!(Box);
 
+/// Checks what every store asks of refunds.
+fn check_refunds(refunds: &[Refund<'_>]) -> Result<(), StoreError> {
+    for (at, refund) in refunds.iter().enumerate().skip(1) {
+        if refunds[..at].iter().any(|other| other.key == refund.key) {
+            return Err(StoreError::new(
+                StoreErrorKind::Misconfigured,
+                "two refunds of one call share a key",
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Checks what every store asks of the hits of a request.
 fn check(hits: &[Hit<'_>]) -> Result<(), StoreError> {
     if hits.is_empty() || hits.len() > MAX_HITS {
         return Err(StoreError::new(
             StoreErrorKind::Misconfigured,
-            format!("a request has {} limits, and must have 1 to {MAX_HITS}", hits.len()),
+            format!("a request has {} states, and must have 1 to {MAX_HITS}", hits.len()),
+        ));
+    }
+    if hits[0].meter.guards() {
+        return Err(StoreError::new(
+            StoreErrorKind::Misconfigured,
+            "a lock stands first in a request, where it guards nothing",
         ));
     }
     for (at, hit) in hits.iter().enumerate().skip(1) {

@@ -9,24 +9,22 @@ use super::{Answer, StoreError};
 /// A store's answer, there already or to come.
 ///
 /// An answer that is there costs no allocation, so that a store in memory is called directly.
-pub struct Reply(State);
+pub struct Reply<T = Answer>(State<T>);
 
-enum State {
-    Now(Option<Result<Answer, StoreError>>),
-    Later(Pin<Box<dyn Future<Output = Result<Answer, StoreError>> + Send>>),
+enum State<T> {
+    Now(Option<Result<T, StoreError>>),
+    Later(Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>),
 }
 
-impl Reply {
+impl<T> Reply<T> {
     /// An answer that is there.
     #[must_use]
-    pub const fn now(answer: Result<Answer, StoreError>) -> Self {
+    pub const fn now(answer: Result<T, StoreError>) -> Self {
         Self(State::Now(Some(answer)))
     }
 
     /// An answer that will come.
-    pub fn later(
-        answer: impl Future<Output = Result<Answer, StoreError>> + Send + 'static,
-    ) -> Self {
+    pub fn later(answer: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Self {
         Self(State::Later(Box::pin(answer)))
     }
 
@@ -35,7 +33,7 @@ impl Reply {
     /// # Errors
     ///
     /// The reply itself, if the answer is still to come.
-    pub fn try_now(self) -> Result<Result<Answer, StoreError>, Self> {
+    pub fn try_now(self) -> Result<Result<T, StoreError>, Self> {
         match self.0 {
             State::Now(Some(answer)) => Ok(answer),
             state => Err(Self(state)),
@@ -43,8 +41,8 @@ impl Reply {
     }
 }
 
-impl Future for Reply {
-    type Output = Result<Answer, StoreError>;
+impl<T: Unpin> Future for Reply<T> {
+    type Output = Result<T, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
@@ -57,7 +55,7 @@ impl Future for Reply {
     }
 }
 
-impl fmt::Debug for Reply {
+impl<T> fmt::Debug for Reply<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
             State::Now(_) => "Reply::now",

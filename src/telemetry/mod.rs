@@ -16,13 +16,15 @@ use crate::decision::{Decision, Outcome};
 pub(crate) fn decided(decision: &Decision) {
     let outcome = match decision.outcome() {
         Outcome::Allowed => "allowed",
+        Outcome::Denied if decision.is_locked() => "locked",
         Outcome::Denied => "denied",
         Outcome::FailedOpen => "error_allowed",
         Outcome::Skipped => "skipped",
     };
     meters::request(decision.shared_policy(), outcome);
-    for verdict in decision.verdicts() {
-        if verdict.is_shadow() && !verdict.standing().fits() && decision.is_allowed() {
+    for keys in decision.by_limit() {
+        let denied = keys.iter().any(|verdict| verdict.is_shadow() && !verdict.standing().fits());
+        if denied && decision.is_allowed() {
             meters::request(decision.shared_policy(), "shadow_denied");
         }
     }

@@ -11,7 +11,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use http::{HeaderValue, Request, StatusCode};
 use tollgate::{
-    ApiKey, Global, Header, Key, KeyError, KeyExtractor, PeerIp, RequestHead,
+    ApiKey, Global, Header, Key, KeyError, KeyExtractor, Keys, PeerIp, RequestHead,
     key::{self, Or},
 };
 
@@ -25,7 +25,9 @@ fn request(lines: &[(&'static str, &[u8])]) -> Request<()> {
 }
 
 fn extract(extractor: &impl KeyExtractor, request: &Request<()>) -> Result<Key, KeyError> {
-    extractor.extract(RequestHead::new(request))
+    let keys = extractor.extract(RequestHead::new(request))?;
+    assert_eq!(keys.len(), 1, "one key: {keys:?}");
+    Ok(keys[0].clone())
 }
 
 fn text(extractor: &impl KeyExtractor, request: &Request<()>) -> String {
@@ -36,8 +38,8 @@ fn text(extractor: &impl KeyExtractor, request: &Request<()>) -> String {
 struct Fixed(Result<Key, KeyError>);
 
 impl KeyExtractor for Fixed {
-    fn extract(&self, _: RequestHead<'_>) -> Result<Key, KeyError> {
-        self.0.clone()
+    fn extract(&self, _: RequestHead<'_>) -> Result<Keys, KeyError> {
+        self.0.clone().map(Into::into)
     }
 }
 

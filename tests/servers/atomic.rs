@@ -10,7 +10,7 @@ use deadpool_redis::redis::{self, AsyncCommands, aio::MultiplexedConnection};
 use tollgate::{
     Limit, Limiter, Quota, RedisStore, Source, Store, StoreError, StoreErrorKind, Timestamp,
     algorithm::{Backlog, Meter},
-    store::{Answer, Hit, Reply},
+    store::{Answer, Hit, Refund, Reply},
 };
 
 use crate::support::RedisServer;
@@ -135,7 +135,8 @@ impl Naive {
         let state: Option<u64> = self.0.get(&key).await?;
         let backlog = state.unwrap_or(0).saturating_sub(now);
         let Meter::TokenBucket(bucket) = hit.meter else { panic!("{hit:?}") };
-        let standing = bucket.standing(Backlog::new(backlog, 0), hit.cost, true);
+        let standing =
+            bucket.standing(Backlog::new(backlog, 0), hit.cost, true, Timestamp::default());
         let admitted = bucket.fits(Backlog::new(backlog, 0), hit.cost);
         if admitted {
             let increment = u64::try_from(bucket.increment(hit.cost) / 1_000_000).unwrap();
@@ -165,5 +166,13 @@ impl Store for Naive {
                 StoreError::new(StoreErrorKind::Unexpected, "naive").with_source(error)
             })
         })
+    }
+
+    fn refund(&self, _: &[Refund<'_>]) -> Reply<()> {
+        unreachable!("nobody asks it to")
+    }
+
+    fn reset(&self, _: &[&[u8]]) -> Reply<()> {
+        unreachable!("nobody asks it to")
     }
 }

@@ -29,12 +29,13 @@ pub trait Respond: Send + Sync + 'static {
     fn respond(&self, rejection: &Rejection, head: RequestHead<'_>) -> Response<Bytes>;
 }
 
-/// The status that fits a rejection: 429 for a denial (RFC 6585 §4), 503 where the store does not
+/// The status that fits a rejection: 429 for a denial (RFC 6585 §4), or what a
+/// [`Lockout`](crate::Lockout) says where it has locked the key; 503 where the store does not
 /// answer, and what the key's extractor or the policy says where there is no key.
 #[must_use]
-pub const fn status(rejection: &Rejection) -> StatusCode {
+pub fn status(rejection: &Rejection) -> StatusCode {
     match rejection {
-        Rejection::Limited(_) => StatusCode::TOO_MANY_REQUESTS,
+        Rejection::Limited(decision) => decision.status(),
         Rejection::StoreFailed(_) => StatusCode::SERVICE_UNAVAILABLE,
         Rejection::NoKey(error) => error.status(),
     }
@@ -46,6 +47,7 @@ fn message(rejection: &Rejection) -> &'static str {
         Rejection::Limited(decision) if decision.retry_after().is_none() => {
             "the request costs more than its limit can ever grant"
         }
+        Rejection::Limited(decision) if decision.is_locked() => "locked after too many requests",
         Rejection::Limited(_) => "too many requests",
         Rejection::StoreFailed(_) => "the service cannot check its limits right now",
         // What is wrong with the service is for its log.

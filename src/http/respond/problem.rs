@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response};
 
 use super::{Respond, answer, grpc, message, status};
-use crate::{key::RequestHead, limiter::Rejection};
+use crate::{decision::Decision, key::RequestHead, limiter::Rejection};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
@@ -45,15 +45,16 @@ fn document(rejection: &Rejection) -> String {
         }
     }
     text.push('"');
-    let verdicts = match rejection {
-        Rejection::Limited(decision) => Some(decision.verdicts()),
+    let decided = match rejection {
+        Rejection::Limited(decision) => Some(Some(decision)),
         // Both types have this member; nobody knows which limits would have been violated.
-        Rejection::StoreFailed(_) => Some([].as_slice()),
+        Rejection::StoreFailed(_) => Some(None),
         Rejection::NoKey(_) => None,
     };
-    if let Some(verdicts) = verdicts {
+    if let Some(decision) = decided {
         text.push_str(r#","violated-policies":["#);
-        let violated = verdicts.iter().filter(|verdict| verdict.denies());
+        let verdicts = decision.into_iter().flat_map(Decision::by_limit);
+        let violated = verdicts.filter_map(|keys| keys.iter().find(|verdict| verdict.denies()));
         for (at, verdict) in violated.enumerate() {
             let comma = if at == 0 { "" } else { "," };
             let _ = write!(text, r#"{comma}"{}""#, verdict.name());

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use self::{forwarded::x_forwarded_for, prefix::Prefixes, trust::Trusted};
 pub use self::{prefix::PrefixError, trust::TrustError};
-use super::{Key, KeyError, KeyExtractor, RequestHead};
+use super::{Key, KeyError, KeyExtractor, Keys, RequestHead};
 
 /// Counts by the address that the connection comes from.
 ///
@@ -41,8 +41,8 @@ use super::{Key, KeyError, KeyExtractor, RequestHead};
 ///
 /// let mut request = Request::new(());
 /// request.extensions_mut().insert("[2001:db8:0:1:2:3:4:5]:4711".parse::<SocketAddr>()?);
-/// let key = PeerIp.extract(RequestHead::new(&request)).unwrap();
-/// assert_eq!(key.as_str(), "ip:2001:db8:0:1::/64");
+/// let keys = PeerIp.extract(RequestHead::new(&request)).unwrap();
+/// assert_eq!(keys[0].as_str(), "ip:2001:db8:0:1::/64");
 /// # Ok::<(), std::net::AddrParseError>(())
 /// ```
 ///
@@ -50,9 +50,17 @@ use super::{Key, KeyError, KeyExtractor, RequestHead};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeerIp;
 
+impl PeerIp {
+    /// The key of an address, to look at its limits or to reset them.
+    #[must_use]
+    pub fn key(address: IpAddr) -> Key {
+        Prefixes::DEFAULT.key(address.to_canonical())
+    }
+}
+
 impl KeyExtractor for PeerIp {
-    fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError> {
-        peer::address(head).map(|address| Prefixes::DEFAULT.key(address))
+    fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError> {
+        peer::address(head).map(|address| Prefixes::DEFAULT.key(address).into())
     }
 }
 
@@ -68,8 +76,8 @@ impl KeyExtractor for PeerIp {
 ///
 /// let request = Request::get("/").header("x-forwarded-for", "6.6.6.6, 192.0.2.7");
 /// let request = request.extension(SocketAddr::from(([10, 0, 0, 1], 4711))).body(()).unwrap();
-/// let key = client.extract(RequestHead::new(&request)).unwrap();
-/// assert_eq!(key.as_str(), "ip:192.0.2.7");
+/// let keys = client.extract(RequestHead::new(&request)).unwrap();
+/// assert_eq!(keys[0].as_str(), "ip:192.0.2.7");
 /// # Ok::<(), tollgate::key::TrustError>(())
 /// ```
 ///
@@ -142,6 +150,12 @@ impl ClientIp {
         Ok(Self { prefixes: self.prefixes.with_v4(bits)?, ..self })
     }
 
+    /// The key of an address, to look at its limits or to reset them.
+    #[must_use]
+    pub fn key(&self, address: IpAddr) -> Key {
+        self.prefixes.key(address.to_canonical())
+    }
+
     fn address(&self, head: RequestHead<'_>) -> Result<IpAddr, KeyError> {
         let peer = peer::address(head)?;
         Ok(match &self.source {
@@ -154,7 +168,7 @@ impl ClientIp {
 }
 
 impl KeyExtractor for ClientIp {
-    fn extract(&self, head: RequestHead<'_>) -> Result<Key, KeyError> {
-        self.address(head).map(|address| self.prefixes.key(address))
+    fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError> {
+        self.address(head).map(|address| self.prefixes.key(address).into())
     }
 }

@@ -12,7 +12,7 @@ use foldhash::quality::RandomState;
 use smallvec::SmallVec;
 
 use self::shard::Shard;
-use super::{Answer, Hit, MAX_HITS, Reply, Store, StoreError, check};
+use super::{Answer, Hit, Refund, Reply, Store, StoreError, check, check_refunds};
 use crate::{
     algorithm::{Meter, Reading},
     decision::Source,
@@ -93,6 +93,22 @@ impl Store for MemoryStore {
         Reply::now(self.0.acquire(hits))
     }
 
+    fn refund(&self, refunds: &[Refund<'_>]) -> Reply<()> {
+        let checked = check_refunds(refunds);
+        if checked.is_ok() {
+            refunds.iter().for_each(|refund| self.0.refund(refund));
+        }
+        Reply::now(checked)
+    }
+
+    fn reset(&self, keys: &[&[u8]]) -> Reply<()> {
+        for key in keys {
+            let hash = self.0.hasher.hash_one(*key);
+            lock(&self.0.shards[self.0.place(hash)]).forget(hash, key);
+        }
+        Reply::now(Ok(()))
+    }
+
     fn identity(&self) -> Option<usize> {
         Some(Arc::as_ptr(&self.0).addr())
     }
@@ -101,23 +117,24 @@ impl Store for MemoryStore {
 impl Inner {
     fn acquire(&self, hits: &[Hit<'_>]) -> Result<Answer, StoreError> {
         check(hits)?;
-        let mut hashes = [0; MAX_HITS];
-        for (hash, hit) in hashes.iter_mut().zip(hits) {
-            *hash = self.hasher.hash_one(hit.key);
-        }
-        let hashes = &hashes[..hits.len()];
-        let mut locked = self.lock(hashes);
+        let hashes: Few<u64> = hits.iter().map(|hit| self.hasher.hash_one(hit.key)).collect();
+        let mut locked = self.lock(&hashes);
         // Read under the lock, so that nobody decides about a state from after its own time.
         let now = self.clock.now();
-        let mut admitted = true;
-        let mut readings = [Reading::default(); MAX_HITS];
-        for ((hit, hash), found) in hits.iter().zip(hashes).zip(&mut readings) {
+        let (mut admitted, mut fits) = (true, true);
+        let mut readings: Few<Reading> = SmallVec::new();
+        for (hit, hash) in hits.iter().zip(&hashes) {
             let shard = self.shard(&mut locked, *hash);
-            *found = hit.meter.read(shard.settled(*hash, hit.key, &hit.meter, now), now);
-            admitted &= hit.shadow || hit.meter.fits(*found, hit.cost, now);
+            let mut found = hit.meter.read(shard.settled(*hash, hit.key, &hit.meter, now), now);
+            if hit.meter.guards() && !fits {
+                shard.denied(*hash, hit.key, &hit.meter, &mut found, now);
+            }
+            fits = hit.meter.fits(found, hit.cost, now);
+            admitted &= hit.shadow || fits;
+            readings.push(found);
         }
         let mut standings = SmallVec::new();
-        for ((hit, hash), found) in hits.iter().zip(hashes).zip(readings) {
+        for ((hit, hash), found) in hits.iter().zip(&hashes).zip(readings) {
             let (meter, cost) = (&hit.meter, hit.cost);
             let admitted = admitted && (!hit.shadow || meter.fits(found, cost, now));
             let shard = self.shard(&mut locked, *hash);
@@ -128,7 +145,7 @@ impl Inner {
                 }
                 _ => found,
             };
-            if admitted && cost > 0 {
+            if admitted && cost > 0 && !meter.guards() {
                 let charge = |state: &mut _| meter.charge(state, found, cost, now);
                 shard.change(*hash, hit.key, meter, now, charge);
             }
@@ -137,19 +154,23 @@ impl Inner {
         Ok(Answer { now, source: Source::Memory, standings })
     }
 
+    fn refund(&self, refund: &Refund<'_>) {
+        let Refund { key, meter, units, stamp } = refund;
+        let hash = self.hasher.hash_one(*key);
+        let mut shard = lock(&self.shards[self.place(hash)]);
+        let now = self.clock.now();
+        shard.settled(hash, key, meter, now);
+        shard.adjust(hash, key, meter, |state| meter.refund(state, *units, *stamp, now));
+    }
+
     /// Locks the shards of all hits in one order, so that two requests never wait for each other.
     fn lock(&self, hashes: &[u64]) -> Locked<'_> {
-        let mut wanted = [usize::MAX; MAX_HITS];
-        for (place, hash) in wanted.iter_mut().zip(hashes) {
-            *place = self.place(*hash);
-        }
-        let wanted = &mut wanted[..hashes.len()];
+        let mut wanted: Few<usize> = hashes.iter().map(|hash| self.place(*hash)).collect();
         wanted.sort_unstable();
+        wanted.dedup();
         let mut locked = Locked::new();
         for at in wanted {
-            if locked.last().is_none_or(|(last, _)| last != at) {
-                locked.push((*at, lock(&self.shards[*at])));
-            }
+            locked.push((at, lock(&self.shards[at])));
         }
         locked
     }
@@ -165,6 +186,9 @@ impl Inner {
         (hash >> 32) as usize & (self.shards.len() - 1)
     }
 }
+
+/// What there is one of for each hit.
+type Few<T> = SmallVec<[T; 4]>;
 
 type Locked<'a> = SmallVec<[(usize, MutexGuard<'a, Shard>); 2]>;
 

@@ -1,7 +1,7 @@
 use hashbrown::HashTable;
 
 use crate::{
-    algorithm::{Meter, State},
+    algorithm::{Meter, Reading, State},
     time::Timestamp,
 };
 
@@ -67,6 +67,44 @@ impl Shard {
         Some(&entry.state)
     }
 
+    /// Counts at a lock that the hit before it did not fit.
+    pub(super) fn denied(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        meter: &Meter,
+        found: &mut Reading,
+        now: Timestamp,
+    ) {
+        // A locked key is left as it is.
+        let mut state = meter.empty();
+        if meter.deny(&mut state, found, now) {
+            self.change(hash, key, meter, now, |kept| *kept = state);
+        }
+    }
+
+    /// Changes the state of a key, if there is one, and the change says that it changed.
+    pub(super) fn adjust(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        meter: &Meter,
+        change: impl FnOnce(&mut State) -> bool,
+    ) {
+        if let Some(entry) = self.entry(hash, key)
+            && change(&mut entry.state)
+        {
+            entry.fresh_at = meter.fresh_at(&entry.state);
+        }
+    }
+
+    /// Forgets a key.
+    pub(super) fn forget(&mut self, hash: u64, key: &[u8]) {
+        if let Some(at) = self.place(hash, key) {
+            self.remove(at);
+        }
+    }
+
     /// Changes the state of a key, which is new if there is none.
     pub(super) fn change(
         &mut self,
@@ -96,8 +134,12 @@ impl Shard {
     }
 
     fn entry(&mut self, hash: u64, key: &[u8]) -> Option<&mut Entry> {
-        let at = *self.index.find(hash, |at| *self.entries[*at as usize].key == *key)?;
-        self.entries.get_mut(at as usize)
+        let at = self.place(hash, key)?;
+        self.entries.get_mut(at)
+    }
+
+    fn place(&self, hash: u64, key: &[u8]) -> Option<usize> {
+        self.index.find(hash, |at| *self.entries[*at as usize].key == *key).map(|at| *at as usize)
     }
 
     /// Looks at the next entry, and removes it if it is full again.

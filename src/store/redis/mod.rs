@@ -12,13 +12,18 @@ use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use deadpool_redis::{
     Pool,
-    redis::{self, RedisError},
+    redis::{self, RedisError, Value},
 };
 use tokio::{runtime::Handle, task, time::timeout};
 
 pub use self::builder::RedisStoreBuilder;
-use self::{builder::Target, slot::Link, slots::Slots, wire::Request};
-use super::{Answer, Hit, Reply, Store, StoreError, StoreErrorKind, check};
+use self::{
+    builder::Target,
+    slot::Link,
+    slots::Slots,
+    wire::{Call, Request},
+};
+use super::{Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check, check_refunds};
 
 /// Keeps the states of limits in Redis, shared by all instances that use the same server and
 /// prefix. Clones share the connections.
@@ -97,16 +102,28 @@ impl Store for RedisStore {
         if let Err(error) = check(hits) {
             return Reply::now(Err(error));
         }
-        // Within a task, which is cheaper to see, there is a runtime.
-        if task::try_id().is_none() && Handle::try_current().is_err() {
-            return Reply::now(Err(StoreError::new(
-                StoreErrorKind::Misconfigured,
-                "Redis needs a Tokio runtime, and there is none here",
-            )));
+        if let Err(error) = check_runtime() {
+            return Reply::now(Err(error));
         }
         let request = Request::new(&self.0.prefix, hits);
         let inner = Arc::clone(&self.0);
-        Reply::later(async move { inner.acquire(&request).await })
+        Reply::later(async move { request.answer(&inner.call(request.call()).await?) })
+    }
+
+    fn refund(&self, refunds: &[Refund<'_>]) -> Reply<()> {
+        match check_refunds(refunds) {
+            Err(error) => return Reply::now(Err(error)),
+            Ok(()) if refunds.is_empty() => return Reply::now(Ok(())),
+            Ok(()) => {}
+        }
+        self.run(Call::refund(&self.0.prefix, refunds), wire::refunded)
+    }
+
+    fn reset(&self, keys: &[&[u8]]) -> Reply<()> {
+        if keys.is_empty() {
+            return Reply::now(Ok(()));
+        }
+        self.run(Call::reset(&self.0.prefix, keys), |_| Ok(()))
     }
 
     fn identity(&self) -> Option<usize> {
@@ -119,10 +136,32 @@ impl Store for RedisStore {
     }
 }
 
+impl RedisStore {
+    fn run(&self, call: Call, read: fn(&Value) -> Result<(), StoreError>) -> Reply<()> {
+        if let Err(error) = check_runtime() {
+            return Reply::now(Err(error));
+        }
+        let inner = Arc::clone(&self.0);
+        Reply::later(async move { read(&inner.call(&call).await?) })
+    }
+}
+
+fn check_runtime() -> Result<(), StoreError> {
+    // Within a task, which is cheaper to see, there is a runtime.
+    if task::try_id().is_some() || Handle::try_current().is_ok() {
+        return Ok(());
+    }
+    Err(StoreError::new(
+        StoreErrorKind::Misconfigured,
+        "Redis needs a Tokio runtime, and there is none here",
+    ))
+}
+
 impl Inner {
-    async fn acquire(&self, request: &Request) -> Result<Answer, StoreError> {
+    /// What the server answers to a call, before the deadline.
+    async fn call(&self, call: &Call) -> Result<Value, StoreError> {
         let mut used = None;
-        match timeout(self.deadline, self.ask(request, &mut used)).await {
+        match timeout(self.deadline, self.ask(call, &mut used)).await {
             Ok(answer) => answer,
             Err(_elapsed) => {
                 let error = StoreError::new(
@@ -141,20 +180,21 @@ impl Inner {
     ///
     /// What is rare is boxed: each call allocates the whole future, and allocators are slower above
     /// a kilobyte.
-    async fn ask(&self, request: &Request, used: &mut Option<Link>) -> Result<Answer, StoreError> {
+    async fn ask(&self, call: &Call, used: &mut Option<Link>) -> Result<Value, StoreError> {
         let link = match self.slots.ready() {
             Some(link) if !link.idle => used.insert(link),
             _ => Box::pin(self.find(used)).await?,
         };
-        let mut value = link.send(request.evalsha()).await;
-        if value.as_ref().is_err_and(error::is_no_script) {
-            let eval = request.eval();
+        let mut value = link.send(call.command()).await;
+        if value.as_ref().is_err_and(error::is_no_script)
+            && let Some(eval) = call.eval()
+        {
             value = Box::pin(link.send(&eval)).await;
         }
         match value {
             Ok(value) => {
                 self.slots.answered(link);
-                request.answer(&value)
+                Ok(value)
             }
             Err(cause) => Err(self.failed(link, cause)),
         }

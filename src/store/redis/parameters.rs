@@ -3,7 +3,8 @@
 use smallvec::SmallVec;
 
 use crate::{
-    algorithm::{Backlog, Counts, LogReading, Meter, Reading, Span, WindowCount},
+    algorithm::{Backlog, Counts, Denials, LogReading, Meter, Reading, Span, WindowCount},
+    decision::Stamp,
     time::{PICOS_PER_MICRO, Timestamp},
 };
 
@@ -40,6 +41,10 @@ pub(super) fn write(text: &mut Text, meter: &Meter, cost: u64) {
                 }
             }
         }
+        Meter::Lock(lock) => {
+            let (length, memory) = lock.spans();
+            numbers(text, b'k', &[cost.min(1), lock.after(), length, memory]);
+        }
     }
 }
 
@@ -63,6 +68,10 @@ pub(super) fn reading(meter: &Meter, x: u64, rest: [u64; 2], now: Timestamp) -> 
         Meter::FixedWindow(window) => {
             Reading::FixedWindow(WindowCount { start: window.around(now).0, used: x })
         }
+        Meter::Lock(_) => {
+            let until = Timestamp::from_micros(now.as_micros().saturating_add(x));
+            Reading::Lock(Denials { until, count: y })
+        }
     })
 }
 
@@ -74,6 +83,12 @@ fn numbers(text: &mut Text, tag: u8, numbers: &[u64]) {
         }
         text.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes());
     }
+}
+
+/// Writes the stamp of a charge. Only that of a bucket has picoseconds.
+pub(super) fn stamp(text: &mut Text, stamp: Stamp) {
+    let (micros, picos) = stamp.parts();
+    span(text, u128::from(micros) * PICOS_PER_MICRO + u128::from(picos));
 }
 
 /// Writes whole microseconds, and six digits of picoseconds where there are any.

@@ -1,21 +1,41 @@
 use std::sync::LazyLock;
 
-use deadpool_redis::redis::Script;
+use deadpool_redis::redis::Script as Hashed;
 
-/// The script that decides a batch of requests.
-pub(super) const SOURCE: &str = concat!(
-    include_str!("../../../lua/lib/clock.lua"),
-    include_str!("../../../lua/lib/put.lua"),
-    include_str!("../../../lua/algorithm/token_bucket.lua"),
-    include_str!("../../../lua/algorithm/fixed_window.lua"),
-    include_str!("../../../lua/algorithm/sliding_counter.lua"),
-    include_str!("../../../lua/algorithm/sliding_log.lua"),
-    include_str!("../../../lua/acquire.lua"),
-);
+/// A script, and the name by which a server knows it once it was loaded: its SHA-1.
+pub(super) struct Script {
+    source: &'static str,
+    hashed: LazyLock<Hashed>,
+}
 
-static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(SOURCE));
+macro_rules! script {
+    ($file:literal) => {{
+        const SOURCE: &str = concat!(
+            include_str!("../../../lua/lib/clock.lua"),
+            include_str!("../../../lua/lib/put.lua"),
+            include_str!("../../../lua/algorithm/token_bucket.lua"),
+            include_str!("../../../lua/algorithm/fixed_window.lua"),
+            include_str!("../../../lua/algorithm/sliding_counter.lua"),
+            include_str!("../../../lua/algorithm/sliding_log.lua"),
+            include_str!("../../../lua/algorithm/lock.lua"),
+            include_str!($file),
+        );
+        Script { source: SOURCE, hashed: LazyLock::new(|| Hashed::new(SOURCE)) }
+    }};
+}
 
-/// The name by which a server knows the script once it was loaded: its SHA-1.
-pub(super) fn sha() -> &'static str {
-    SCRIPT.get_hash()
+/// Decides a batch of requests.
+pub(super) static ACQUIRE: Script = script!("../../../lua/acquire.lua");
+
+/// Gives back what was charged.
+pub(super) static REFUND: Script = script!("../../../lua/refund.lua");
+
+impl Script {
+    pub(super) const fn source(&self) -> &'static str {
+        self.source
+    }
+
+    pub(super) fn sha(&self) -> &str {
+        self.hashed.get_hash()
+    }
 }

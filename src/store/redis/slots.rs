@@ -10,7 +10,8 @@ use deadpool_redis::{Connection, Pool, redis};
 use tokio::time::{sleep, timeout};
 
 use super::{
-    error, script,
+    error,
+    script::{ACQUIRE, REFUND},
     slot::{Link, Slot, State},
 };
 use crate::store::{StoreError, StoreErrorKind};
@@ -121,9 +122,12 @@ impl Shared {
             // a word about the password.
             let ping = connection.send_packed_command(&redis::cmd("PING")).await;
             let _pong = ping.and_then(|value| value.extract_error()).map_err(error::classify)?;
-            let load = redis::cmd("SCRIPT").arg("LOAD").arg(script::SOURCE).take();
-            let loaded = connection.send_packed_command(&load).await;
-            let _sha = loaded.and_then(|value| value.extract_error()).map_err(error::classify)?;
+            for script in [&ACQUIRE, &REFUND] {
+                let load = redis::cmd("SCRIPT").arg("LOAD").arg(script.source()).take();
+                let loaded = connection.send_packed_command(&load).await;
+                let _sha =
+                    loaded.and_then(|value| value.extract_error()).map_err(error::classify)?;
+            }
             Ok(connection)
         };
         timeout(self.connect_timeout, open).await.unwrap_or_else(|_elapsed| {

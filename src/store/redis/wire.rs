@@ -1,36 +1,107 @@
-//! Requests and answers as `lua/acquire.lua` reads and writes them.
+//! Requests and answers as the scripts read and write them.
 
 use std::io::Write as _;
 
-use deadpool_redis::redis::{Cmd, RedisWrite as _, Value};
+use deadpool_redis::redis::{Arg, Cmd, RedisWrite as _, Value};
 use smallvec::SmallVec;
 
-use super::{parameters, script};
+use super::{
+    error, parameters,
+    script::{ACQUIRE, REFUND, Script},
+};
 use crate::{
     algorithm::Meter,
-    decision::{Source, Standing},
-    store::{Answer, Hit, StoreError, StoreErrorKind},
+    decision::{Source, Stamp, Standing},
+    store::{Answer, Hit, Refund, StoreError, StoreErrorKind},
     time::Timestamp,
 };
 
-/// One request: the command that asks, and what is needed to read the answer.
+/// A command for the server.
+pub(super) struct Call {
+    command: Cmd,
+    script: Option<&'static Script>,
+}
+
+impl Call {
+    fn script<'a>(
+        script: &'static Script,
+        prefix: &str,
+        keys: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+    ) -> Self {
+        let bytes: usize = keys.clone().map(|key| prefix.len() + 1 + key.len()).sum();
+        let count = keys.len();
+        let mut command = Cmd::with_capacity(3 + 3 * count, 48 + bytes + 72 * count);
+        command.arg("EVALSHA").arg(script.sha()).arg(count);
+        keys.for_each(|key| name(&mut command, prefix, key));
+        Self { command, script: Some(script) }
+    }
+
+    /// Forgets states.
+    pub(super) fn reset(prefix: &str, keys: &[&[u8]]) -> Self {
+        let mut command = Cmd::new();
+        command.arg("DEL");
+        keys.iter().for_each(|key| name(&mut command, prefix, key));
+        Self { command, script: None }
+    }
+
+    /// Gives back what was charged.
+    pub(super) fn refund(prefix: &str, refunds: &[Refund<'_>]) -> Self {
+        let mut call = Self::script(&REFUND, prefix, refunds.iter().map(|refund| refund.key));
+        for Refund { meter, units, stamp, .. } in refunds {
+            let mut text = SmallVec::<[u8; 64]>::new();
+            parameters::write(&mut text, meter, *units);
+            call.command.write_arg(&text);
+            text.clear();
+            parameters::stamp(&mut text, *stamp);
+            call.command.write_arg(&text);
+        }
+        call
+    }
+
+    pub(super) const fn command(&self) -> &Cmd {
+        &self.command
+    }
+
+    /// The same call with the script itself, for a server that has forgotten it.
+    pub(super) fn eval(&self) -> Option<Cmd> {
+        let mut eval = Cmd::new();
+        eval.arg("EVAL").arg(self.script?.source());
+        for arg in self.command.args_iter().skip(2) {
+            if let Arg::Simple(arg) = arg {
+                eval.write_arg(arg);
+            }
+        }
+        Some(eval)
+    }
+}
+
+/// Writing to memory does not fail.
+fn name(command: &mut Cmd, prefix: &str, key: &[u8]) {
+    let mut name = command.writer_for_next_arg();
+    let _ = name.write_all(prefix.as_bytes());
+    let _ = name.write_all(b":");
+    let _ = name.write_all(key);
+}
+
+/// Whether a refund was made: the fault of a key that held something else is an error.
+pub(super) fn refunded(value: &Value) -> Result<(), StoreError> {
+    let Value::Array(values) = value else { return Err(unexpected()) };
+    values.iter().skip(1).try_for_each(|value| match value {
+        Value::Int(_) => Ok(()),
+        Value::BulkString(fault) => Err(error::fault(fault)),
+        _ => Err(unexpected()),
+    })
+}
+
+/// One request: the call that asks, and what is needed to read the answer.
 pub(super) struct Request {
-    evalsha: Cmd,
+    call: Call,
     hits: SmallVec<[(Meter, u64, bool); 2]>,
 }
 
 impl Request {
     pub(super) fn new(prefix: &str, hits: &[Hit<'_>]) -> Self {
-        let keys: usize = hits.iter().map(|hit| prefix.len() + 1 + hit.key.len()).sum();
-        let mut evalsha = Cmd::with_capacity(3 + 2 * hits.len(), 48 + keys + 48 * hits.len());
-        evalsha.arg("EVALSHA").arg(script::sha()).arg(hits.len());
-        for hit in hits {
-            let mut key = evalsha.writer_for_next_arg();
-            // Writing to memory does not fail.
-            let _ = key.write_all(prefix.as_bytes());
-            let _ = key.write_all(b":");
-            let _ = key.write_all(hit.key);
-        }
+        let mut call = Call::script(&ACQUIRE, prefix, hits.iter().map(|hit| hit.key));
         for (at, hit) in hits.iter().enumerate() {
             let mut text = SmallVec::<[u8; 64]>::new();
             if at > 0 {
@@ -40,25 +111,13 @@ impl Request {
                 text.push(b'~');
             }
             parameters::write(&mut text, &hit.meter, hit.cost);
-            evalsha.write_arg(&text);
+            call.command.write_arg(&text);
         }
-        Self { evalsha, hits: hits.iter().map(|hit| (hit.meter, hit.cost, hit.shadow)).collect() }
+        Self { call, hits: hits.iter().map(|hit| (hit.meter, hit.cost, hit.shadow)).collect() }
     }
 
-    pub(super) const fn evalsha(&self) -> &Cmd {
-        &self.evalsha
-    }
-
-    /// The same request with the script itself, for a server that has forgotten it.
-    pub(super) fn eval(&self) -> Cmd {
-        let mut eval = Cmd::new();
-        eval.arg("EVAL").arg(script::SOURCE);
-        for arg in self.evalsha.args_iter().skip(2) {
-            if let deadpool_redis::redis::Arg::Simple(arg) = arg {
-                eval.write_arg(arg);
-            }
-        }
-        eval
+    pub(super) const fn call(&self) -> &Call {
+        &self.call
     }
 
     pub(super) fn answer(&self, value: &Value) -> Result<Answer, StoreError> {
@@ -89,7 +148,8 @@ impl Request {
 }
 
 /// Of a shadow whose key holds something else.
-const UNKNOWN: Standing = Standing { fits: true, remaining: 0, wait: Some(0), reset: 0 };
+const UNKNOWN: Standing =
+    Standing { fits: true, remaining: 0, wait: Some(0), reset: 0, stamp: Stamp::new(0, 0) };
 
 /// The numbers of one hit's answer: the first one, and those that may follow it.
 fn numbers(value: &Value) -> Result<(i64, [u64; 2]), StoreError> {
@@ -104,7 +164,7 @@ fn numbers(value: &Value) -> Result<(i64, [u64; 2]), StoreError> {
             [Value::Int(x), y, z] => Ok((*x, [number(y)?, number(z)?])),
             _ => Err(unexpected()),
         },
-        Value::BulkString(fault) => Err(super::error::fault(fault)),
+        Value::BulkString(fault) => Err(error::fault(fault)),
         _ => Err(unexpected()),
     }
 }

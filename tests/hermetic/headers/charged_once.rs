@@ -3,7 +3,7 @@
 use http::{Request, StatusCode};
 use tollgate::{
     Global, Limit, Limiter, MemoryStore, Policy, Quota, RateLimitLayer, Store,
-    store::{Hit, Reply},
+    store::{Hit, Refund, Reply},
 };
 use tower::{Layer, Service, ServiceExt};
 
@@ -99,6 +99,14 @@ struct Nameless(MemoryStore);
 impl Store for Nameless {
     fn acquire(&self, hits: &[Hit<'_>]) -> Reply {
         self.0.acquire(hits)
+    }
+
+    fn refund(&self, refunds: &[Refund<'_>]) -> Reply<()> {
+        self.0.refund(refunds)
+    }
+
+    fn reset(&self, keys: &[&[u8]]) -> Reply<()> {
+        self.0.reset(keys)
     }
 }
 

@@ -5,8 +5,9 @@ use http::{Response, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tollgate::{
-    ApiKey, Decision, Global, HeaderFormat, Key, KeyError, KeyExtractor, Limit, Limiter, OnFailure,
-    Policy, Quota, RateLimitLayer, Rejection, RequestHead, ResponseBody, StoreErrorKind, respond,
+    ApiKey, Decision, Global, HeaderFormat, KeyError, KeyExtractor, Keys, Limit, Limiter,
+    OnFailure, Policy, Quota, RateLimitLayer, Rejection, RequestHead, ResponseBody, StoreErrorKind,
+    respond,
 };
 use tower::Layer;
 
@@ -115,7 +116,7 @@ async fn a_problem_document_tells_a_store_that_fails_from_a_limit() {
 async fn a_problem_document_is_json_whatever_an_extractor_says() {
     struct Odd;
     impl KeyExtractor for Odd {
-        fn extract(&self, _: RequestHead<'_>) -> Result<Key, KeyError> {
+        fn extract(&self, _: RequestHead<'_>) -> Result<Keys, KeyError> {
             Err(KeyError::missing("a \"quoted\" \\ back\nslash, \u{7f}\u{1} and \u{e9}")
                 .with_status(StatusCode::FORBIDDEN))
         }

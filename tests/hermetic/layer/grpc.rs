@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use tollgate::{
-    ApiKey, Global, Key, KeyError, KeyExtractor, Limit, Limiter, OnFailure, Policy, Quota,
+    ApiKey, Global, KeyError, KeyExtractor, Keys, Limit, Limiter, OnFailure, Policy, Quota,
     RateLimitLayer, RequestHead, StoreErrorKind, respond,
 };
 use tonic::{
@@ -69,7 +69,7 @@ fn too_dear() -> Limit {
 async fn every_way_to_turn_a_call_away_is_trailers_only_with_status_200() {
     struct Garbled;
     impl KeyExtractor for Garbled {
-        fn extract(&self, _: RequestHead<'_>) -> Result<Key, KeyError> {
+        fn extract(&self, _: RequestHead<'_>) -> Result<Keys, KeyError> {
             Err(KeyError::invalid("that is no key"))
         }
     }

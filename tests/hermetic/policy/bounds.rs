@@ -119,17 +119,17 @@ fn a_request_without_a_key_is_rejected_as_the_clients_fault() {
 }
 
 #[tokio::test]
-async fn without_a_policy_one_to_eight_limits_are_charged_and_none_twice() {
+async fn without_a_policy_one_to_sixty_four_limits_are_charged_and_none_twice() {
     let (limiter, _) = limiter();
     let check = async |limiter: &Limiter, limits: Vec<Limit>| {
         let pairs = limits.iter().map(|limit| (limit, "user".into()));
         limiter.check_all(pairs).await.map(|decision| decision.verdicts().len())
     };
-    assert_eq!(check(&limiter, named(8).collect()).await.unwrap(), 8);
+    assert_eq!(check(&limiter, named(64).collect()).await.unwrap(), 64);
     let twice = named(2).chain(named(1)).collect();
     for (limits, message) in [
-        (vec![], "misconfigured: a request has 0 limits, and must have 1 to 8"),
-        (named(9).collect(), "misconfigured: a request has 9 limits, and must have 1 to 8"),
+        (vec![], "misconfigured: a request has 0 limits, and must have 1 to 64"),
+        (named(65).collect(), "misconfigured: a request has 65 limits, and must have 1 to 64"),
         (
             twice,
             "misconfigured: two limits of one request share a key, which would charge it twice",
@@ -139,7 +139,7 @@ async fn without_a_policy_one_to_eight_limits_are_charged_and_none_twice() {
         assert_eq!(error.to_string(), message);
         assert_eq!(error.kind(), StoreErrorKind::Misconfigured);
     }
-    // Of all that, only the eight were charged.
+    // Of all that, only the sixty-four were charged.
     let left = limiter.check(&named(1).next().unwrap().cost(0), "user").await.unwrap();
     assert_eq!(left.remaining(), Some(4));
 }

@@ -10,7 +10,7 @@ use std::{
 use tokio::sync::Semaphore;
 use tollgate::{
     MemoryStore, Store, StoreError, StoreErrorKind,
-    store::{Hit, Reply},
+    store::{Hit, Refund, Reply},
 };
 
 /// A store whose answers come later.
@@ -24,6 +24,14 @@ impl Store for Later {
             tokio::task::yield_now().await;
             reply.await
         })
+    }
+
+    fn refund(&self, refunds: &[Refund<'_>]) -> Reply<()> {
+        self.0.refund(refunds)
+    }
+
+    fn reset(&self, keys: &[&[u8]]) -> Reply<()> {
+        self.0.reset(keys)
     }
 }
 
@@ -52,6 +60,14 @@ impl Store for Gated {
             gate.acquire().await.unwrap().forget();
             reply.await
         })
+    }
+
+    fn refund(&self, refunds: &[Refund<'_>]) -> Reply<()> {
+        self.store.refund(refunds)
+    }
+
+    fn reset(&self, keys: &[&[u8]]) -> Reply<()> {
+        self.store.reset(keys)
     }
 }
 
@@ -98,6 +114,14 @@ impl Flaky {
         *self.0.broken.lock().unwrap() = None;
     }
 
+    fn failure(&self) -> Option<StoreErrorKind> {
+        match (*self.0.broken.lock().unwrap())? {
+            Broken::Now(kind) | Broken::Later(kind) => Some(kind),
+            Broken::Hangs => Some(StoreErrorKind::Timeout),
+            Broken::Miscounts(_) => None,
+        }
+    }
+
     /// How often it was asked.
     pub(crate) fn asked(&self) -> usize {
         self.0.asked.load(Ordering::SeqCst)
@@ -130,6 +154,20 @@ impl Store for Flaky {
                     answer
                 }))
             }
+        }
+    }
+
+    fn refund(&self, refunds: &[Refund<'_>]) -> Reply<()> {
+        match self.failure() {
+            Some(kind) => Reply::now(Err(StoreError::new(kind, "broken on demand"))),
+            None => self.0.store.refund(refunds),
+        }
+    }
+
+    fn reset(&self, keys: &[&[u8]]) -> Reply<()> {
+        match self.failure() {
+            Some(kind) => Reply::now(Err(StoreError::new(kind, "broken on demand"))),
+            None => self.0.store.reset(keys),
         }
     }
 }

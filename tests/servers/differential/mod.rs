@@ -9,11 +9,17 @@ mod meters;
 mod quotas;
 mod trace;
 
-use tollgate::{Standing, Timestamp, store::Hit};
+use tollgate::{
+    Standing, Timestamp,
+    store::{Hit, Refund},
+};
 
-pub(crate) use self::{meters::Kind, trace::Trace};
+pub(crate) use self::{
+    meters::Kind,
+    trace::{Charged, Trace},
+};
 use crate::{
-    script::{Found, Joined, Model, Request, Write},
+    script::{Found, Joined, Kept, Model, Request, Write},
     support::RedisServer,
     tally::Tally,
 };
@@ -91,10 +97,25 @@ fn run(trace: &mut Trace, lua: &mut Joined, tally: &mut Tally, whole: usize, con
             compare_writes(written, &model, now, &context);
             trace.learn(&batch, &standings);
             steps += batch.len();
+            if trace.once_in(2) {
+                let (charged, now) = (trace.refunds(), trace.tick());
+                let refunds: Vec<Refund<'_>> = charged.iter().map(refund).collect();
+                model.refund(&refunds, now);
+                let written = lua.refund(&refunds, now);
+                compare_writes(written, &model, now, &format!("{context}, {charged:?}"));
+            }
+            if trace.once_in(8) {
+                let key = trace.reset(&pool);
+                model.reset(key.as_bytes());
+                lua.server().command(&["DEL", key]);
+            }
         }
         for (key, modelled) in model.states() {
             let expected = modelled.kept();
-            let kept = lua.server().kept(key, &expected);
+            let mut kept = lua.server().kept(key, &expected);
+            if modelled.is_unnumbered() {
+                kept = kept.map(Kept::without_numbers);
+            }
             assert_eq!(kept, Some(expected), "kept; {context}, step {steps}");
         }
         let size = lua.server().command(&["DBSIZE"]);
@@ -102,6 +123,11 @@ fn run(trace: &mut Trace, lua: &mut Joined, tally: &mut Tally, whole: usize, con
         lua.server().command(&["FLUSHDB"]);
     }
     trace.assert_thorough(steps);
+}
+
+pub(crate) fn refund(charged: &Charged) -> Refund<'_> {
+    let Charged { key, meter, units, stamp } = charged;
+    Refund { key, meter: *meter, units: *units, stamp: *stamp }
 }
 
 /// Compares what was found, and all that follows from it for a caller.
@@ -133,6 +159,12 @@ fn compare_writes(mut written: Vec<Write>, model: &Model, now: Timestamp, contex
         ttl: modelled.time_to_live(now),
     });
     let mut changed: Vec<Write> = changed.collect();
+    for write in &mut written {
+        if model.is_unnumbered(write.key.as_bytes()) {
+            write.kept =
+                std::mem::replace(&mut write.kept, Kept::Log(Vec::new())).without_numbers();
+        }
+    }
     changed.sort();
     written.sort();
     assert_eq!(written, changed, "the keys written; {context}");

@@ -1,11 +1,9 @@
 //! Random batches, at times that hurt.
 
+use std::time::Duration;
+
 use fastrand::Rng;
-use tollgate::{
-    Standing, Timestamp,
-    algorithm::Meter,
-    store::{Hit, MAX_HITS},
-};
+use tollgate::{Lockout, Quota, Stamp, Standing, Timestamp, algorithm::Meter, store::Hit};
 
 use super::{Kind, calendar, meters, quotas};
 use crate::{script::Request, tally};
@@ -17,8 +15,27 @@ const HOUR: u64 = 3_600_000_000;
 /// From 2001 to 2096: all have 16 digits.
 const TIMES: std::ops::Range<u64> = 1_000_000_000_000_000..4_000_000_000_000_000;
 
+/// The most limits of one request.
+const MAX_LIMITS: usize = 8;
+
 /// Keys, and the limits of an epoch: each key has one, and sometimes meets others.
-pub(crate) struct Pool(Vec<(String, Vec<Meter>)>);
+pub(crate) struct Pool(Vec<Counted>);
+
+struct Counted {
+    key: String,
+    limits: Vec<Meter>,
+    /// The name of its lock, and what locks it.
+    lock: (String, Vec<Meter>),
+}
+
+/// Units that were taken, by which they may be given back.
+#[derive(Clone, Debug)]
+pub(crate) struct Charged {
+    pub(crate) key: Vec<u8>,
+    pub(crate) meter: Meter,
+    pub(crate) units: u64,
+    pub(crate) stamp: Stamp,
+}
 
 pub(crate) struct Trace {
     rng: Rng,
@@ -26,6 +43,7 @@ pub(crate) struct Trace {
     now: u64,
     /// Waits that were answered, to come back at their end.
     waits: Vec<u64>,
+    charged: Vec<Charged>,
     tally: Tally,
 }
 
@@ -37,18 +55,53 @@ struct Tally {
     back: usize,
     looks: usize,
     excessive: usize,
+    given_back: usize,
+    locked: usize,
 }
 
 impl Trace {
     pub(crate) fn new(seed: u64, kind: Kind) -> Self {
         let mut rng = Rng::with_seed(seed);
         let now = rng.u64(TIMES);
-        Self { rng, kind, now, waits: Vec::new(), tally: Tally::default() }
+        Self { rng, kind, now, waits: Vec::new(), charged: Vec::new(), tally: Tally::default() }
     }
 
     pub(crate) fn pool(&mut self) -> Pool {
-        let key = |at| (format!("{{key:{at}}}"), meters::any(&mut self.rng, self.kind));
-        Pool((0..KEYS).map(key).collect())
+        self.charged.clear();
+        let rng = &mut self.rng;
+        let kind = self.kind;
+        let counted = |at| Counted {
+            key: format!("{{key:{at}}}"),
+            limits: meters::any(rng, kind),
+            lock: (format!("{{key:{at}}}:lk"), (0..2).map(|_| lock(rng)).collect()),
+        };
+        Pool((0..KEYS).map(counted).collect())
+    }
+
+    /// Charges to be given back, of different keys; sometimes a part, sometimes for a second time.
+    pub(crate) fn refunds(&mut self) -> Vec<Charged> {
+        let mut refunds: Vec<Charged> = Vec::new();
+        for _ in 0..self.rng.usize(..=4) {
+            let Some(charged) = self.rng.choice(&self.charged) else { break };
+            let units = self.rng.u64(1..=charged.units);
+            let units = if self.rng.bool() { charged.units } else { units };
+            if refunds.iter().all(|other| other.key != charged.key) {
+                refunds.push(Charged { units, ..charged.clone() });
+            }
+        }
+        self.tally.given_back += refunds.len();
+        refunds
+    }
+
+    /// A key to be forgotten.
+    pub(crate) fn reset<'a>(&mut self, pool: &'a Pool) -> &'a str {
+        let counted = &pool.0[self.rng.usize(..KEYS)];
+        if self.rng.bool() { &counted.key } else { &counted.lock.0 }
+    }
+
+    /// Whether now, once in so many times.
+    pub(crate) fn once_in(&mut self, times: usize) -> bool {
+        self.rng.usize(..times) == 0
     }
 
     /// The next requests, and when they come.
@@ -60,16 +113,25 @@ impl Trace {
         let most = rng.usize(1..=MAX_REQUESTS);
         let (mut requests, mut hits) = (Vec::new(), 0);
         while requests.len() < most {
-            let limits = if rng.bool() { 1 } else { rng.usize(1..=MAX_HITS.min(hot)) };
-            if hits + limits > MAX_BATCH_HITS {
-                break;
-            }
-            hits += limits;
+            let limits = if rng.bool() { 1 } else { rng.usize(1..=MAX_LIMITS.min(hot)) };
             let mut keys: Vec<usize> = (0..hot).collect();
             rng.shuffle(&mut keys);
-            requests.push(keys[..limits].iter().map(|key| hit(rng, pool, *key)).collect());
+            let locks = self.kind == Kind::Mixed;
+            let request: Request<'_> =
+                keys[..limits].iter().flat_map(|key| guarded(rng, &pool.0[*key], locks)).collect();
+            hits += request.len();
+            if hits > MAX_BATCH_HITS {
+                break;
+            }
+            requests.push(request);
         }
         (requests, Timestamp::from_micros(self.now))
+    }
+
+    /// A further moment.
+    pub(crate) fn tick(&mut self) -> Timestamp {
+        self.step();
+        Timestamp::from_micros(self.now)
     }
 
     /// Moves the clock.
@@ -105,12 +167,25 @@ impl Trace {
         let mut standings = standings.iter();
         for request in batch {
             let mut fit = true;
+            let mut charged = Vec::new();
             for (hit, standing) in request.iter().zip(standings.by_ref()) {
+                if hit.meter.guards() {
+                    self.tally.locked += usize::from(!standing.fits());
+                    fit &= standing.fits();
+                    continue;
+                }
                 let wait = standing.wait().map_or(0, |wait| wait.as_micros());
                 self.waits.extend(u64::try_from(wait).ok().filter(|wait| *wait > 0));
                 self.tally.looks += usize::from(hit.cost == 0);
                 self.tally.excessive += usize::from(standing.wait().is_none());
                 fit &= hit.shadow || standing.fits();
+                if standing.fits() && hit.cost > 0 {
+                    let (key, meter) = (hit.key.to_vec(), hit.meter);
+                    charged.push(Charged { key, meter, units: hit.cost, stamp: standing.stamp() });
+                }
+            }
+            if fit {
+                self.charged.extend(charged);
             }
             self.tally.admitted += usize::from(fit);
             self.tally.denied += usize::from(!fit);
@@ -119,17 +194,39 @@ impl Trace {
 
     /// A run that mostly denies, or never goes back in time, would prove little.
     pub(super) fn assert_thorough(&self, steps: usize) {
-        let Tally { admitted, denied, back, looks, excessive } = self.tally;
+        let Tally { admitted, denied, back, looks, excessive, given_back, locked } = self.tally;
         // Large costs of small limits are denied more often than not.
         let few = if self.kind == Kind::TokenBucket { 4 } else { 16 };
         for count in [admitted * few, denied * few, looks * 20, excessive * 20, back * 1_000] {
             assert!(count > steps, "too little of something: {:?} of {steps}", self.tally);
         }
+        assert!(given_back * 500 > steps, "little was given back: {:?} of {steps}", self.tally);
+        let locks = self.kind == Kind::Mixed;
+        assert_eq!(locked * 100 > steps, locks, "locks: {:?} of {steps}", self.tally);
     }
 }
 
-fn hit<'a>(rng: &mut Rng, pool: &'a Pool, key: usize) -> Hit<'a> {
-    let (name, limits) = &pool.0[key];
+/// A lock, which a limit sets after so many denials.
+fn lock(rng: &mut Rng) -> Meter {
+    let memory = Duration::from_micros(quotas::up_to(rng, HOUR).max(1_000));
+    let length = memory + Duration::from_micros(quotas::up_to(rng, HOUR));
+    let quota = Quota::new(1, memory).unwrap();
+    Meter::Lock(Lockout::new(length).after(rng.u64(1..=4)).lock(quota))
+}
+
+/// A hit, and sometimes a lock that guards it.
+fn guarded<'a>(rng: &mut Rng, counted: &'a Counted, locks: bool) -> Vec<Hit<'a>> {
+    let hit = hit(rng, counted);
+    if !locks || hit.shadow || rng.u8(..4) > 0 {
+        return vec![hit];
+    }
+    let (name, locks) = &counted.lock;
+    let meter = locks[usize::from(rng.u8(..16) == 0)];
+    let lock = Hit { key: name.as_bytes(), meter, cost: hit.cost, shadow: false };
+    vec![hit, lock]
+}
+
+fn hit<'a>(rng: &mut Rng, Counted { key, limits, .. }: &'a Counted) -> Hit<'a> {
     let meter = limits[if rng.u8(..16) == 0 { rng.usize(..limits.len()) } else { 0 }];
     let burst = meters::limit(&meter);
     let cost = match rng.u8(..32) {
@@ -142,5 +239,5 @@ fn hit<'a>(rng: &mut Rng, pool: &'a Pool, key: usize) -> Hit<'a> {
         _ => u64::MAX,
     };
     let shadow = rng.u8(..8) == 0;
-    Hit { key: name.as_bytes(), meter, cost, shadow }
+    Hit { key: key.as_bytes(), meter, cost, shadow }
 }

@@ -15,7 +15,7 @@ local redis = {}
 local done = {}
 
 local READS = { GET = true, ZREVRANGE = true, ZCOUNT = true, ZCARD = true, ZRANGE = true }
-local CHANGES = { ZADD = true, ZREMRANGEBYSCORE = true }
+local CHANGES = { ZADD = true, ZREMRANGEBYSCORE = true, ZREMRANGEBYRANK = true }
 
 local function check(key, ...)
   assert(declared[key], 'a key that was not declared')
@@ -35,7 +35,7 @@ end
 
 function redis.call(command, key, ...)
   if command == 'TIME' and not key then
-    return { ARGV[#KEYS + 1], ARGV[#KEYS + 2] }
+    return { ARGV[#ARGV - 1], ARGV[#ARGV] }
   end
   check(key, ...)
   if READS[command] then
@@ -52,7 +52,12 @@ function redis.call(command, key, ...)
   elseif command == 'PEXPIRE' then
     local ttl, more = ...
     assert(ttl and not more and unfinished[key], 'an expiry without a change, or with more')
-    wrote(key, server.call('ZRANGE', key, 0, -1, 'WITHSCORES'), 'PX', ttl)
+    if server.call('EXISTS', key) == 0 then
+      -- A set that was emptied is gone.
+      done[key], unfinished[key] = true, nil
+    else
+      wrote(key, server.call('ZRANGE', key, 0, -1, 'WITHSCORES'), 'PX', ttl)
+    end
     return 1
   end
   assert(CHANGES[command], 'a command that is not known here')

@@ -27,9 +27,12 @@ impl Kept {
             State::FixedWindow(count) => {
                 Self::Text(format!("{} {}", count.start.as_micros(), count.used))
             }
+            State::Lock(denials) => {
+                Self::Text(format!("{} {}", denials.until.as_micros(), denials.count))
+            }
             State::SlidingLog(moments) => {
                 let moments: Vec<u64> = moments.iter().collect();
-                let first = taken + 1 - moments.len() as u64;
+                let first = (taken + 1).saturating_sub(moments.len() as u64);
                 let member = |(number, moment)| (format!("{number:016}"), moment);
                 Self::Log((first..).zip(moments).map(member).collect())
             }

@@ -8,7 +8,10 @@ mod kept;
 mod model;
 mod wire;
 
-use tollgate::{Timestamp, store::Hit};
+use tollgate::{
+    Timestamp,
+    store::{Hit, Refund},
+};
 
 pub(crate) use self::{
     joined::{Joined, Write},
@@ -18,16 +21,26 @@ pub(crate) use self::{
 };
 use crate::support::{Connection, RedisServer, Value};
 
-/// The script as the crate joins it.
-pub(crate) const SOURCE: &str = concat!(
-    include_str!("../../../lua/lib/clock.lua"),
-    include_str!("../../../lua/lib/put.lua"),
-    include_str!("../../../lua/algorithm/token_bucket.lua"),
-    include_str!("../../../lua/algorithm/fixed_window.lua"),
-    include_str!("../../../lua/algorithm/sliding_counter.lua"),
-    include_str!("../../../lua/algorithm/sliding_log.lua"),
-    include_str!("../../../lua/acquire.lua"),
-);
+macro_rules! source {
+    ($file:literal) => {
+        concat!(
+            include_str!("../../../lua/lib/clock.lua"),
+            include_str!("../../../lua/lib/put.lua"),
+            include_str!("../../../lua/algorithm/token_bucket.lua"),
+            include_str!("../../../lua/algorithm/fixed_window.lua"),
+            include_str!("../../../lua/algorithm/sliding_counter.lua"),
+            include_str!("../../../lua/algorithm/sliding_log.lua"),
+            include_str!("../../../lua/algorithm/lock.lua"),
+            include_str!($file),
+        )
+    };
+}
+
+/// The script that decides, as the crate joins it.
+pub(crate) const SOURCE: &str = source!("../../../lua/acquire.lua");
+
+/// The script that gives back, as the crate joins it.
+pub(crate) const REFUND: &str = source!("../../../lua/refund.lua");
 
 /// One request: the hits that are charged together.
 pub(crate) type Request<'a> = Vec<Hit<'a>>;
@@ -80,6 +93,11 @@ impl Script {
 
     fn run(&mut self, batch: &[Request<'_>], more: &[String]) -> Value {
         let command = wire::evalsha(&self.sha, batch, more);
+        self.command(&command)
+    }
+
+    fn run_refund(&mut self, sha: &str, refunds: &[Refund<'_>], more: &[String]) -> Value {
+        let command = wire::refund(sha, refunds, more);
         self.command(&command)
     }
 }

@@ -3,7 +3,7 @@ use std::collections::{HashMap, HashSet};
 use tollgate::{
     Timestamp,
     algorithm::{Meter, Reading, State},
-    store::Hit,
+    store::{Hit, Refund},
 };
 
 use super::{Found, Kept, Request};
@@ -21,8 +21,9 @@ pub(crate) struct Modelled {
     state: State,
     /// By which it was counted last.
     meter: Meter,
-    /// Units that were ever taken, by which the members of a log are numbered.
-    taken: u64,
+    /// Units that were ever taken, by which the members of a log are numbered, until some are given
+    /// back.
+    taken: Option<u64>,
 }
 
 impl Model {
@@ -43,7 +44,16 @@ impl Model {
     }
 
     fn decide(&mut self, request: &Request<'_>, now: Timestamp) -> Vec<Found> {
-        let readings: Vec<Reading> = request.iter().map(|hit| self.look(hit, now)).collect();
+        let mut readings: Vec<Reading> = Vec::new();
+        let mut fitted = true;
+        for hit in request {
+            let mut reading = self.look(hit, now);
+            if hit.meter.guards() && !fitted {
+                self.deny(hit, &mut reading, now);
+            }
+            fitted = hit.meter.fits(reading, hit.cost, now);
+            readings.push(reading);
+        }
         let mut hits = request.iter().zip(&readings);
         let fits = |hit: &Hit<'_>, reading| hit.meter.fits(reading, hit.cost, now);
         let request_admitted = hits.all(|(hit, reading)| hit.shadow || fits(hit, *reading));
@@ -53,7 +63,7 @@ impl Model {
             let state = self.keys.get(hit.key).map(|modelled| &modelled.state);
             let reading = hit.meter.foresee(reading, state, hit.cost, admitted, now);
             found.push(Found::Read { reading, admitted });
-            if admitted && hit.cost > 0 {
+            if admitted && hit.cost > 0 && !hit.meter.guards() {
                 self.charge(hit, reading, now);
             }
         }
@@ -71,12 +81,53 @@ impl Model {
         hit.meter.read(self.keys.get(hit.key).map(|modelled| &modelled.state), now)
     }
 
+    fn deny(&mut self, hit: &Hit<'_>, reading: &mut Reading, now: Timestamp) {
+        let mut state = hit.meter.empty();
+        if hit.meter.deny(&mut state, reading, now) {
+            let modelled = Modelled { state, meter: hit.meter, taken: Some(0) };
+            self.keys.insert(hit.key.into(), modelled);
+            self.changed.insert(hit.key.into());
+        }
+    }
+
+    /// Gives back what was charged.
+    pub(crate) fn refund(&mut self, refunds: &[Refund<'_>], now: Timestamp) {
+        self.changed.clear();
+        for Refund { key, meter, units, stamp } in refunds {
+            let Some(modelled) = self.keys.get_mut(*key) else { continue };
+            let settled = meter.settle(&mut modelled.state, now);
+            let given = meter.refund(&mut modelled.state, *units, *stamp, now);
+            if given {
+                modelled.taken = None;
+            }
+            if settled || given {
+                modelled.meter = *meter;
+                self.changed.insert((*key).into());
+            }
+            // A set without members is none.
+            if matches!(&modelled.state, State::SlidingLog(log) if log.iter().next().is_none()) {
+                self.keys.remove(*key);
+                self.changed.remove(*key);
+            }
+        }
+    }
+
+    /// Whether a key is a log of which some units were given back.
+    pub(crate) fn is_unnumbered(&self, key: &[u8]) -> bool {
+        self.keys.get(key).is_some_and(Modelled::is_unnumbered)
+    }
+
+    /// Forgets a key.
+    pub(crate) fn reset(&mut self, key: &[u8]) {
+        self.keys.remove(key);
+    }
+
     fn charge(&mut self, hit: &Hit<'_>, reading: Reading, now: Timestamp) {
-        let fresh = || Modelled { state: hit.meter.empty(), meter: hit.meter, taken: 0 };
+        let fresh = || Modelled { state: hit.meter.empty(), meter: hit.meter, taken: Some(0) };
         let modelled = self.keys.entry(hit.key.into()).or_insert_with(fresh);
         hit.meter.charge(&mut modelled.state, reading, hit.cost, now);
         modelled.meter = hit.meter;
-        modelled.taken += hit.cost;
+        modelled.taken = modelled.taken.map(|taken| taken + hit.cost);
         self.changed.insert(hit.key.into());
     }
 }
@@ -84,7 +135,15 @@ impl Model {
 impl Modelled {
     /// The state in the script's form.
     pub(crate) fn kept(&self) -> Kept {
-        Kept::of(&self.state, self.taken)
+        match self.taken {
+            Some(taken) => Kept::of(&self.state, taken),
+            None => Kept::of(&self.state, 0).without_numbers(),
+        }
+    }
+
+    /// Whether it is a log of which some units were given back: what its numbers are is left open.
+    pub(crate) const fn is_unnumbered(&self) -> bool {
+        self.taken.is_none()
     }
 
     /// Whether the state says no more than none.

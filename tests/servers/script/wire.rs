@@ -3,8 +3,8 @@
 
 use tollgate::{
     Calendar, Standing, Timestamp,
-    algorithm::{Backlog, Counts, LogReading, Meter, Reading, Span, WindowCount},
-    store::Hit,
+    algorithm::{Backlog, Counts, Denials, LogReading, Meter, Reading, Span, WindowCount},
+    store::{Hit, Refund},
 };
 
 use super::Request;
@@ -41,15 +41,15 @@ pub(super) fn span(picos: u128) -> String {
     }
 }
 
-fn parameters(hit: &Hit<'_>) -> String {
-    let cost = |limit: u64| hit.cost.min(limit + 1);
-    match hit.meter {
+fn parameters(meter: Meter, units: u64) -> String {
+    let cost = |limit: u64| units.min(limit + 1);
+    match meter {
         Meter::TokenBucket(bucket) => {
-            format!("{} {}", span(bucket.increment(hit.cost)), span(bucket.capacity()))
+            format!("{} {}", span(bucket.increment(units)), span(bucket.capacity()))
         }
         Meter::SlidingLog(log) => {
             // One call takes no more than a thousand.
-            let cost = if hit.cost > 1_000 { log.limit() + 1 } else { cost(log.limit()) };
+            let cost = if units > 1_000 { log.limit() + 1 } else { cost(log.limit()) };
             format!("l{cost} {} {}", log.limit(), log.window())
         }
         Meter::SlidingCounter(counter) => {
@@ -66,8 +66,24 @@ fn parameters(hit: &Hit<'_>) -> String {
             };
             format!("w{} {} {span}", cost(window.limit()), window.limit())
         }
+        Meter::Lock(lock) => {
+            let (length, memory) = lock.spans();
+            format!("k{} {} {length} {memory}", units.min(1), lock.after())
+        }
         other => panic!("unknown: {other:?}"),
     }
+}
+
+pub(super) fn refund(sha: &str, refunds: &[Refund<'_>], more: &[String]) -> Vec<Vec<u8>> {
+    let mut command = vec![b"EVALSHA".to_vec(), sha.into(), refunds.len().to_string().into()];
+    command.extend(refunds.iter().map(|refund| refund.key.to_vec()));
+    for refund in refunds {
+        let (micros, picos) = refund.stamp.parts();
+        let stamp = span(u128::from(micros) * 1_000_000 + u128::from(picos));
+        command.extend([parameters(refund.meter, refund.units).into(), stamp.into()]);
+    }
+    command.extend(more.iter().map(|arg| arg.clone().into()));
+    command
 }
 
 pub(super) fn evalsha(sha: &str, batch: &[Request<'_>], more: &[String]) -> Vec<Vec<u8>> {
@@ -78,7 +94,7 @@ pub(super) fn evalsha(sha: &str, batch: &[Request<'_>], more: &[String]) -> Vec<
         for (at, hit) in request.iter().enumerate() {
             let join = if at == 0 { "" } else { "+" };
             let shadow = if hit.shadow { "~" } else { "" };
-            command.push(format!("{join}{shadow}{}", parameters(hit)).into());
+            command.push(format!("{join}{shadow}{}", parameters(hit.meter, hit.cost)).into());
         }
     }
     command.extend(more.iter().map(|arg| arg.clone().into()));
@@ -130,6 +146,10 @@ fn found(value: &Value, hit: &Hit<'_>, now: Timestamp) -> Found {
             assert_eq!(y(), 0, "one number: {value:?}");
             Reading::FixedWindow(WindowCount { start: window.around(now).0, used: x })
         }
+        Meter::Lock(_) => Reading::Lock(Denials {
+            until: Timestamp::from_micros(now.as_micros() + x),
+            count: y(),
+        }),
         other => panic!("unknown: {other:?}"),
     };
     Found::Read { reading, admitted }

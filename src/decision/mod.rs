@@ -1,115 +1,15 @@
 //! The answer for one limit, and the answer for a request.
 
-use std::{sync::Arc, time::Duration};
+mod verdict;
 
+use std::{any::Any, fmt, sync::Arc, time::Duration};
+
+use http::StatusCode;
 use smallvec::SmallVec;
 
-use crate::{
-    quota::Quota,
-    time::{MICROS_PER_SEC, Timestamp},
-};
-
-/// Where a key stands with one limit, after a request was decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
-    pub(crate) fits: bool,
-    pub(crate) remaining: u64,
-    /// Microseconds until a request of the same cost passes; none if it never does.
-    pub(crate) wait: Option<u64>,
-    /// Microseconds until nothing is taken.
-    pub(crate) reset: u64,
-}
-
-impl Standing {
-    /// Whether this limit alone would have admitted the request.
-    #[must_use]
-    pub const fn fits(&self) -> bool {
-        self.fits
-    }
-
-    /// Units that are left.
-    #[must_use]
-    pub const fn remaining(&self) -> u64 {
-        self.remaining
-    }
-
-    /// How long until this limit admits a further request of the same cost (of cost 1, after
-    /// a request of cost 0): zero if it would now, `None` if the cost is above what the limit can
-    /// ever grant.
-    #[must_use]
-    pub fn wait(&self) -> Option<Duration> {
-        self.wait.map(Duration::from_micros)
-    }
-
-    /// How long until all units are back.
-    #[must_use]
-    pub const fn reset(&self) -> Duration {
-        Duration::from_micros(self.reset)
-    }
-}
-
-/// The answer of one limit.
-#[derive(Clone, Debug)]
-pub struct Verdict {
-    pub(crate) name: Arc<str>,
-    pub(crate) quota: Quota,
-    pub(crate) cost: u64,
-    pub(crate) shadow: bool,
-    pub(crate) standing: Standing,
-}
-
-impl Verdict {
-    /// The name of the limit.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The quota that was enforced.
-    #[must_use]
-    pub const fn quota(&self) -> Quota {
-        self.quota
-    }
-
-    /// Units that the request asked for.
-    #[must_use]
-    pub const fn cost(&self) -> u64 {
-        self.cost
-    }
-
-    /// Whether the limit only watches: that it does not fit denies nothing.
-    #[must_use]
-    pub const fn is_shadow(&self) -> bool {
-        self.shadow
-    }
-
-    /// Whether the limit denied the request.
-    #[must_use]
-    pub const fn denies(&self) -> bool {
-        !self.shadow && !self.standing.fits
-    }
-
-    /// Where the key stands now.
-    #[must_use]
-    pub const fn standing(&self) -> Standing {
-        self.standing
-    }
-
-    /// Microseconds until the moment that clients are told: when all units are back if some are
-    /// left, otherwise when a request like this one passes.
-    pub(crate) fn reset_micros(&self, allowed: bool) -> Option<u64> {
-        if allowed && self.standing.remaining > 0 {
-            return Some(self.standing.reset);
-        }
-        self.standing.wait
-    }
-
-    /// Orders the limits of an admitted request by what they leave for more of its kind.
-    fn scarcity(&self) -> (u64, std::cmp::Reverse<Option<u64>>) {
-        let further = self.standing.remaining / self.cost.max(1);
-        (further, std::cmp::Reverse(self.reset_micros(true)))
-    }
-}
+pub(crate) use self::verdict::Locked;
+pub use self::verdict::{Stamp, Standing, Verdict};
+use crate::time::{MICROS_PER_SEC, Timestamp};
 
 /// How a request was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -155,11 +55,10 @@ pub enum Source {
 ///     .route("/", get(hello))
 ///     .layer(RateLimitLayer::new(PeerIp, Quota::per_minute(100), MemoryStore::new()));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Decision(Arc<Inner>);
 
-#[derive(Debug)]
-struct Inner {
+struct Inner<O: ?Sized = dyn Origin> {
     policy: Arc<str>,
     outcome: Outcome,
     source: Source,
@@ -167,7 +66,11 @@ struct Inner {
     verdicts: SmallVec<[Verdict; 2]>,
     binding: Option<usize>,
     charged: Charged,
+    origin: O,
 }
+
+/// What the limiter that decided remembers, to charge more or give back. Only it knows what it is.
+pub(crate) trait Origin: Any + Send + Sync {}
 
 /// Marks of all states that a request was charged to so far, by this layer and by those outside it.
 pub(crate) type Charged = SmallVec<[u64; 4]>;
@@ -176,10 +79,10 @@ impl Decision {
     /// The decision that `verdicts`, one for each limit, come to.
     pub(crate) fn new(
         policy: Arc<str>,
-        source: Source,
-        now: Timestamp,
+        (source, now): (Source, Timestamp),
         verdicts: SmallVec<[Verdict; 2]>,
         charged: Charged,
+        origin: impl Origin,
     ) -> Self {
         let denied = verdicts.iter().any(Verdict::denies);
         let outcome = if denied { Outcome::Denied } else { Outcome::Allowed };
@@ -189,7 +92,7 @@ impl Decision {
                 binding = Some(at);
             }
         }
-        Self(Arc::new(Inner { policy, outcome, source, now, verdicts, binding, charged }))
+        Self(Arc::new(Inner { policy, outcome, source, now, verdicts, binding, charged, origin }))
     }
 
     /// The decision of a policy that let a request pass without asking.
@@ -202,7 +105,14 @@ impl Decision {
             verdicts: SmallVec::new(),
             binding: None,
             charged,
+            origin: Nobody,
         }))
+    }
+
+    /// What the limiter that decided remembers, if it is of this type.
+    pub(crate) fn origin<O: Origin>(&self) -> Option<&O> {
+        let origin: &dyn Any = &self.0.origin;
+        origin.downcast_ref()
     }
 
     pub(crate) fn shared_policy(&self) -> &Arc<str> {
@@ -243,10 +153,16 @@ impl Decision {
         self.0.now
     }
 
-    /// The answers of all limits, in the order of the policy; empty if none was asked.
+    /// The answers of all limits, in the order of the policy, and of all keys where a limit counts
+    /// several; empty if none was asked.
     #[must_use]
     pub fn verdicts(&self) -> &[Verdict] {
         &self.0.verdicts
+    }
+
+    /// The answers limit by limit: those of one limit, for its keys, stand together.
+    pub(crate) fn by_limit(&self) -> impl Iterator<Item = &[Verdict]> {
+        self.verdicts().chunk_by(|one, next| one.name() == next.name())
     }
 
     /// The answer that binds: when denied, of the violated limit that frees last; otherwise of the
@@ -255,6 +171,21 @@ impl Decision {
     #[must_use]
     pub fn binding(&self) -> Option<&Verdict> {
         self.0.verdicts.get(self.0.binding?)
+    }
+
+    /// The status of the answer to a denied request: 429 (RFC 6585 §4), or, where the binding limit
+    /// has locked the key, that of its [`Lockout`](crate::Lockout).
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        let locked = self.binding().and_then(|verdict| verdict.locked);
+        locked.map_or(StatusCode::TOO_MANY_REQUESTS, |locked| locked.status)
+    }
+
+    /// Whether the request was denied because a [`Lockout`](crate::Lockout) has locked its key, or
+    /// locked it by this.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        !self.is_allowed() && self.binding().is_some_and(|verdict| verdict.locked.is_some())
     }
 
     /// Units that the binding limit has left.
@@ -302,4 +233,21 @@ fn binds(verdict: &Verdict, other: &Verdict, denied: bool) -> bool {
         (!verdict.standing.fits).then(|| verdict.standing.wait.unwrap_or(u64::MAX))
     };
     wait(verdict) >= wait(other)
+}
+
+/// Of a decision that no store made.
+struct Nobody;
+
+impl Origin for Nobody {}
+
+impl fmt::Debug for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decision")
+            .field("policy", &self.policy())
+            .field("outcome", &self.outcome())
+            .field("source", &self.source())
+            .field("now", &self.now())
+            .field("verdicts", &self.verdicts())
+            .finish_non_exhaustive()
+    }
 }

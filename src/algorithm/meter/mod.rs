@@ -1,8 +1,15 @@
+mod refund;
+mod state;
+
+pub use self::state::{Reading, State};
 use super::{
-    Backlog, Counts, FixedWindow, FullAt, LogReading, Moments, SlidingCounter, SlidingLog,
-    TokenBucket, WindowCount,
+    Counts, Denials, FixedWindow, FullAt, Lock, SlidingCounter, SlidingLog, TokenBucket,
+    WindowCount,
 };
-use crate::{decision::Standing, time::Timestamp};
+use crate::{
+    decision::{Stamp, Standing},
+    time::Timestamp,
+};
 
 /// How a limit counts, with its numbers.
 ///
@@ -21,40 +28,8 @@ pub enum Meter {
     SlidingCounter(SlidingCounter),
     /// A window by the clock or the calendar.
     FixedWindow(FixedWindow),
-}
-
-/// What is kept for a key; none is kept where it would say no more than that nothing was taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum State {
-    /// When the bucket is full again.
-    TokenBucket(FullAt),
-    /// When units were taken.
-    SlidingLog(Box<Moments>),
-    /// What was counted in this window and the last.
-    SlidingCounter(Counts),
-    /// What was counted in this window.
-    FixedWindow(WindowCount),
-}
-
-/// What a request finds, before it is charged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Reading {
-    /// How long the bucket takes to be full again.
-    TokenBucket(Backlog),
-    /// What is in the log.
-    SlidingLog(LogReading),
-    /// What was counted in this window and the last.
-    SlidingCounter(Counts),
-    /// What was counted in this window.
-    FixedWindow(WindowCount),
-}
-
-impl Default for Reading {
-    fn default() -> Self {
-        Self::TokenBucket(Backlog::default())
-    }
+    /// A lock, which guards the hit before it.
+    Lock(Lock),
 }
 
 impl Meter {
@@ -85,6 +60,13 @@ impl Meter {
                 }
                 ahead
             }
+            (Self::Lock(lock), State::Lock(denials)) => {
+                let (settled, ahead) = lock.denials(Some(*denials), now);
+                if ahead {
+                    *denials = settled;
+                }
+                ahead
+            }
             // The name of a state holds its algorithm, so a state of another is no state of this one.
             _ => false,
         }
@@ -95,30 +77,41 @@ impl Meter {
     pub fn read(&self, state: Option<&State>, now: Timestamp) -> Reading {
         match self {
             Self::TokenBucket(bucket) => {
-                let state = match state {
-                    Some(State::TokenBucket(full_at)) => Some(*full_at),
-                    _ => None,
-                };
+                let state = state.and_then(State::full_at);
                 Reading::TokenBucket(bucket.backlog(state, now).0)
             }
             Self::SlidingLog(log) => {
-                Reading::SlidingLog(log.reading(moments(state), 0, false, now))
+                Reading::SlidingLog(log.reading(state.and_then(State::moments), 0, false, now))
             }
             Self::SlidingCounter(counter) => {
-                let state = match state {
-                    Some(State::SlidingCounter(counts)) => Some(*counts),
-                    _ => None,
-                };
+                let state = state.and_then(State::counts);
                 Reading::SlidingCounter(counter.counts(state, now).0)
             }
             Self::FixedWindow(window) => {
-                let state = match state {
-                    Some(State::FixedWindow(count)) => Some(*count),
-                    _ => None,
-                };
+                let state = state.and_then(State::window);
                 Reading::FixedWindow(window.count(state, now).0)
             }
+            Self::Lock(lock) => {
+                let state = state.and_then(State::denials);
+                Reading::Lock(lock.denials(state, now).0)
+            }
         }
+    }
+
+    /// Counts, at a lock, that the hit before it does not fit. Whether the state changed, and with it
+    /// the reading.
+    pub fn deny(&self, state: &mut State, reading: &mut Reading, now: Timestamp) -> bool {
+        let (Self::Lock(lock), Reading::Lock(found)) = (self, &mut *reading) else { return false };
+        let Some(denials) = lock.denied(*found, now) else { return false };
+        *found = denials;
+        *state = State::Lock(denials);
+        true
+    }
+
+    /// Whether it guards the hit before it, and is never charged.
+    #[must_use]
+    pub const fn guards(&self) -> bool {
+        matches!(self, Self::Lock(_))
     }
 
     /// Whether `cost` units are left. A cost of 0 always fits.
@@ -133,6 +126,7 @@ impl Meter {
                 counter.fits(counts, cost, now)
             }
             (Self::FixedWindow(window), Reading::FixedWindow(count)) => window.fits(count, cost),
+            (Self::Lock(lock), Reading::Lock(denials)) => lock.fits(denials, cost),
             _ => false,
         }
     }
@@ -146,6 +140,7 @@ impl Meter {
                 | (Self::SlidingLog(_), State::SlidingLog(_))
                 | (Self::SlidingCounter(_), State::SlidingCounter(_))
                 | (Self::FixedWindow(_), State::FixedWindow(_))
+                | (Self::Lock(_), State::Lock(_))
         )
     }
 
@@ -157,6 +152,7 @@ impl Meter {
             Self::SlidingLog(_) => State::SlidingLog(Box::default()),
             Self::SlidingCounter(_) => State::SlidingCounter(Counts::default()),
             Self::FixedWindow(_) => State::FixedWindow(WindowCount::default()),
+            Self::Lock(_) => State::Lock(Denials::default()),
         }
     }
 
@@ -199,9 +195,12 @@ impl Meter {
         now: Timestamp,
     ) -> Reading {
         match self {
-            Self::SlidingLog(log) => {
-                Reading::SlidingLog(log.reading(moments(state), cost, admitted, now))
-            }
+            Self::SlidingLog(log) => Reading::SlidingLog(log.reading(
+                state.and_then(State::moments),
+                cost,
+                admitted,
+                now,
+            )),
             _ => reading,
         }
     }
@@ -218,10 +217,10 @@ impl Meter {
     ) -> Standing {
         match (self, reading) {
             (Self::TokenBucket(bucket), Reading::TokenBucket(backlog)) => {
-                bucket.standing(backlog, cost, admitted)
+                bucket.standing(backlog, cost, admitted, now)
             }
             (Self::SlidingLog(log), Reading::SlidingLog(reading)) => {
-                log.standing(reading, cost, admitted)
+                log.standing(reading, cost, admitted, now)
             }
             (Self::SlidingCounter(counter), Reading::SlidingCounter(counts)) => {
                 counter.standing(counts, cost, admitted, now)
@@ -229,8 +228,12 @@ impl Meter {
             (Self::FixedWindow(window), Reading::FixedWindow(count)) => {
                 window.standing(count.used, cost, admitted, now)
             }
+            (Self::Lock(lock), Reading::Lock(denials)) => lock.standing(denials, cost, now),
             // A reading of another algorithm tells nothing; a store that mixes them up admits nothing.
-            _ => Standing { fits: false, remaining: 0, wait: None, reset: 0 },
+            _ => {
+                let stamp = Stamp::default();
+                Standing { fits: false, remaining: 0, wait: None, reset: 0, stamp }
+            }
         }
     }
 
@@ -244,14 +247,8 @@ impl Meter {
                 counter.fresh_at(*counts)
             }
             (Self::FixedWindow(window), State::FixedWindow(count)) => window.fresh_at(*count),
+            (Self::Lock(_), State::Lock(denials)) => denials.until.as_micros(),
             _ => 0,
         }
-    }
-}
-
-fn moments(state: Option<&State>) -> Option<&Moments> {
-    match state {
-        Some(State::SlidingLog(moments)) => Some(moments),
-        _ => None,
     }
 }

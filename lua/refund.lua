@@ -1,0 +1,95 @@
+-- Gives back what was charged, as far as it has not come back by itself.
+--
+-- KEYS     the state of each charge, no key twice
+-- ARGV     for each key two: the parameters of a hit that costs the units to give back, in the form of
+--          its algorithm, and the charge's stamp, `<us>` or `<us>.<six digits of picoseconds>`: when
+--          a bucket is full again after the charge; when a hit of another algorithm was charged
+-- returns  now, then for each key 1, or a string that says what else it holds
+--
+-- A bucket gets back the units' time, but no more than its charge has left. A window gets back what
+-- was charged in it while it counts, a log units of that moment. Every key is read before any is
+-- written.
+
+local now = clock()
+local give = {}
+
+function give.bucket(p, state, us, ps, stamp)
+  local left_us, left_ps = string.match(stamp, '^(%d+)%.?(%d*)$')
+  left_us, left_ps = tonumber(left_us) - now, tonumber(left_ps) or 0
+  if left_us < 0 or (us == 0 and ps == 0) then
+    return
+  end
+  if p.iu < left_us or (p.iu == left_us and p.ip < left_ps) then
+    left_us, left_ps = p.iu, p.ip
+  end
+  if left_us == 0 and left_ps == 0 then
+    return
+  end
+  us, ps = us - left_us, ps - left_ps
+  if ps < 0 then
+    us, ps = us - 1, ps + 1000000
+  end
+  if us < 0 then
+    us, ps = 0, 0
+  end
+  state.us, state.ps, state.changed = now + us, ps, true
+end
+
+function give.window(p, state, used, _, stamp, text)
+  local charged = p.algorithm.parse(text, tonumber(stamp))
+  if charged.start == p.start and used > 0 and p.cost > 0 then
+    state.start, state.finish = p.start, p.finish
+    state.used, state.changed = math.max(0, used - p.cost), true
+  end
+end
+
+function give.counter(p, state, current, previous, stamp)
+  local charged = tonumber(stamp)
+  charged = charged - charged % p.window
+  local now_current, now_previous = current, previous
+  if charged == p.start then
+    now_current = math.max(0, current - p.cost)
+  elseif charged + p.window == p.start then
+    now_previous = math.max(0, previous - p.cost)
+  end
+  if now_current ~= current or now_previous ~= previous then
+    state.start, state.window = p.start, p.window
+    state.current, state.previous, state.changed = now_current, now_previous, true
+  end
+end
+
+function give.log(p, state, _, _, stamp)
+  p.algorithm.release(p, state, tonumber(stamp), now)
+end
+
+local algorithms = { [108] = sliding_log, [99] = sliding_counter, [119] = fixed_window }
+local gives = { [108] = give.log, [99] = give.counter, [119] = give.window }
+
+local hits, states, made = {}, {}, {}
+for i = 1, #KEYS do
+  local text = ARGV[2 * i - 1]
+  local tag = string.byte(text)
+  made[tag] = made[tag] or (tag < 58 and token_bucket or algorithms[tag]())
+  hits[i] = made[tag].parse(text, now)
+  states[i] = made[tag].read(KEYS[i], hits[i], now)
+end
+
+local reply = { now }
+for i = 1, #KEYS do
+  local p, state, text = hits[i], states[i], ARGV[2 * i - 1]
+  reply[i + 1] = state.fault or 1
+  if not state.fault then
+    local _, x, y = p.algorithm.look(p, state, now)
+    local back = gives[string.byte(text)] or give.bucket
+    back(p, state, x, y, ARGV[2 * i], text)
+  end
+end
+
+for i = 1, #KEYS do
+  local state = states[i]
+  if state.changed then
+    state.algorithm.write(KEYS[i], state, now)
+  end
+end
+
+return reply
