@@ -112,7 +112,7 @@ async fn units_of_the_calendar_begin_and_end_by_the_table() {
         assert_eq!(written.len(), moments.len());
         for ((unit, at, first, next), write) in moments.iter().zip(written) {
             assert_eq!(write.kept, Kept::Text(format!("{first} 1")), "{unit:?} at {at}");
-            assert_eq!(write.ttl, (next - at).div_ceil(1_000), "{unit:?} at {at}");
+            assert_eq!(write.ttl, (next - at).div_ceil(1_000) + 1, "{unit:?} at {at}");
         }
     }
 }
