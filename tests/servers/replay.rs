@@ -10,7 +10,6 @@ use crate::{
     differential::{Kind, Trace},
     script::{Kept, Model, Modelled, SOURCE, Script},
     support::{RedisServer, Value},
-    tally::Tally,
 };
 
 const STEPS: usize = 50_000;
@@ -24,14 +23,12 @@ async fn the_real_script_decides_stores_and_expires_as_its_now_tells() {
     let mut script = Script::load(&server, SOURCE);
     let seed = fastrand::u64(..);
     let mut trace = Trace::new(seed, Kind::Mixed);
-    let mut tally = Tally::of(server.name());
     let (mut steps, mut expired) = (0, 0);
     while steps < STEPS {
         let mut model = Model::default();
         let pool = trace.pool();
         for _ in 0..EPOCH {
             let (batch, _) = trace.batch(&pool);
-            tally.count(trace.column(&batch), batch.len());
             let (now, found) = script.acquire(&batch);
             let context = format!("seed {seed}, step {steps}, at {}", now.as_micros());
             assert_eq!(found, model.acquire(&batch, now), "{context}");
@@ -93,14 +90,12 @@ async fn the_store_asks_and_reads_the_script_to_the_last_unit() {
         .unwrap();
     let seed = fastrand::u64(..);
     let mut trace = Trace::new(seed, Kind::Mixed);
-    let mut tally = Tally::of(server.name());
     let mut steps = 0;
     while steps < STORE_STEPS {
         let mut model = Model::default();
         let pool = trace.pool();
         for _ in 0..EPOCH {
             for request in trace.batch(&pool).0 {
-                tally.count(trace.column(std::slice::from_ref(&request)), 1);
                 let Answer { now, standings, .. } = store.acquire(&request).await.unwrap();
                 let found = model.acquire(std::slice::from_ref(&request), now);
                 let expected: Vec<Standing> = request

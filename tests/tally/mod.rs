@@ -15,10 +15,10 @@ use std::{
 use tollgate::algorithm::{Meter, Span};
 
 /// The column of requests to limits of several algorithms.
-pub(crate) const MIXED: &str = "mixed";
+const MIXED: &str = "mixed";
 
 /// The column of an algorithm.
-pub(crate) fn column(meter: Meter) -> &'static str {
+fn column(meter: Meter) -> &'static str {
     match meter {
         Meter::TokenBucket(_) => "token bucket",
         Meter::SlidingLog(_) => "sliding log",
@@ -27,14 +27,16 @@ pub(crate) fn column(meter: Meter) -> &'static str {
             Span::Calendar(_) => "calendar",
             _ => "fixed window",
         },
+        // It stands beside another.
+        Meter::Lock(_) => MIXED,
         other => panic!("no column for {other:?}"),
     }
 }
 
 /// Counts the decisions of a store that a test compares with what they must be.
 ///
-/// They are recorded when it is dropped. In a test that fails, the column that it is about, or else
-/// the one that was counted last, is recorded as failed instead.
+/// They are recorded when it is dropped. In a test that fails, `mixed` is recorded as failed instead if
+/// there was any such request, or else the column of the last one.
 #[derive(Debug)]
 pub(crate) struct Tally {
     store: String,
@@ -48,10 +50,12 @@ impl Tally {
         Self { store: store.into(), counts: BTreeMap::new(), last: MIXED }
     }
 
-    /// Counts decisions that are compared next.
-    pub(crate) fn count(&mut self, column: &'static str, decisions: usize) {
-        self.last = column;
-        *self.counts.entry(column).or_default() += decisions;
+    /// Counts one request to such limits.
+    pub(crate) fn request(&mut self, limits: impl IntoIterator<Item = Meter>) {
+        let mut columns = limits.into_iter().map(column);
+        let first = columns.next().unwrap_or(MIXED);
+        self.last = if columns.all(|other| other == first) { first } else { MIXED };
+        *self.counts.entry(self.last).or_default() += 1;
     }
 }
 

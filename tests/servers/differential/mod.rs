@@ -21,7 +21,6 @@ pub(crate) use self::{
 use crate::{
     script::{Found, Joined, Kept, Model, Request, Write},
     support::RedisServer,
-    tally::Tally,
 };
 
 const MILLION: usize = 1_000_000;
@@ -72,24 +71,18 @@ async fn compare(kind: Kind, steps: usize) {
             lua.server().command(&["SELECT", &thread.to_string()]);
             let context = format!("{kind:?}, TOLLGATE_SEED={seed}, thread {thread}");
             let mut trace = Trace::new(seed + thread, kind);
-            let name = server.name();
-            scope.spawn(move || {
-                let mut tally = Tally::of(name);
-                let steps = steps / THREADS as usize;
-                run(&mut trace, &mut lua, &mut tally, steps, &context);
-            });
+            scope.spawn(move || run(&mut trace, &mut lua, steps / THREADS as usize, &context));
         }
     });
 }
 
-fn run(trace: &mut Trace, lua: &mut Joined, tally: &mut Tally, whole: usize, context: &str) {
+fn run(trace: &mut Trace, lua: &mut Joined, whole: usize, context: &str) {
     let mut steps = 0;
     while steps < whole {
         let mut model = Model::default();
         let pool = trace.pool();
         for _ in 0..EPOCH {
             let (batch, now) = trace.batch(&pool);
-            tally.count(trace.column(&batch), batch.len());
             let expected = model.acquire(&batch, now);
             let (found, written) = lua.acquire(&batch, now);
             let context = format!("{context}, step {steps}, at {}", now.as_micros());

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use tollgate::{Lockout, Quota, Stamp, Standing, Timestamp, algorithm::Meter, store::Hit};
 
 use super::{Kind, calendar, meters, quotas};
-use crate::{script::Request, tally};
+use crate::script::Request;
 
 const MAX_REQUESTS: usize = 64;
 const MAX_BATCH_HITS: usize = 128;
@@ -154,11 +154,6 @@ impl Trace {
             self.now = rng.u64(TIMES);
         }
         self.tally.back += usize::from(self.now < before);
-    }
-
-    /// The column of the record that a batch counts in.
-    pub(crate) fn column(&self, batch: &[Request<'_>]) -> &'static str {
-        if self.kind == Kind::Mixed { tally::MIXED } else { tally::column(batch[0][0].meter) }
     }
 
     /// Takes note of what came out.

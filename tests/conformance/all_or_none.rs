@@ -19,7 +19,7 @@ struct Twin {
 
 /// Each limit of a request answers as it does to requests of its own, which are made where the
 /// whole request is admitted, and where it does not fit.
-pub(crate) fn requests_to_all_algorithms_charge_all_or_none(backend: &mut impl Backend) {
+pub(crate) fn a_request_charges_all_of_its_limits_or_none(backend: &mut impl Backend) {
     let seed = fastrand::u64(..);
     let mut rng = fastrand::Rng::with_seed(seed);
     let (mut admitted, mut denied) = (0, 0);
@@ -51,7 +51,7 @@ pub(crate) fn requests_to_all_algorithms_charge_all_or_none(backend: &mut impl B
             let admits = hits.iter().zip(&fits).all(|(hit, fits)| hit.shadow || *fits);
             *(if admits { &mut admitted } else { &mut denied }) += 1;
 
-            let standings = backend.together(Timestamp::from_micros(now), &hits);
+            let standings = backend.together(now, &hits);
             assert_eq!(standings.iter().map(Standing::fits).collect::<Vec<_>>(), fits, "{context}");
             for (((twin, hit), standing), (fits, left)) in
                 asked.iter().zip(&hits).zip(&standings).zip(fits.into_iter().zip(left))
