@@ -1,5 +1,6 @@
 //! What every backend must do alike. Each backend runs all of it, by a clock that the test sets.
 
+pub(crate) mod all_or_none;
 pub(crate) mod calendar;
 pub(crate) mod exact;
 pub(crate) mod lock;
@@ -42,6 +43,9 @@ pub(crate) trait Backend {
     fn one(&mut self, meter: Meter, micros: u64, key: &str, cost: u64) -> Standing {
         self.decide(meter, Timestamp::from_micros(micros), &[(key, cost)])[0]
     }
+
+    /// One request of several limits.
+    fn together(&mut self, micros: u64, hits: &[tollgate::store::Hit<'_>]) -> Vec<Standing>;
 }
 
 fn bucket(quota: Quota) -> Meter {

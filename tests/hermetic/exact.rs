@@ -16,18 +16,27 @@ use self::conformance::{Backend, calendar, exact, lock, lock_name, oracle, refun
 struct Memory {
     store: MemoryStore,
     clock: ManualClock,
+    tally: crate::tally::Tally,
 }
 
 impl Memory {
     fn new() -> Self {
         let clock = ManualClock::new();
-        Self { store: MemoryStore::builder().clock(clock.clone()).build(), clock }
+        let store = MemoryStore::builder().clock(clock.clone()).build();
+        Self { store, clock, tally: crate::tally::Tally::of("memory") }
     }
 }
 
 impl Backend for Memory {
+    fn together(&mut self, micros: u64, hits: &[Hit<'_>]) -> Vec<Standing> {
+        self.tally.request(hits.iter().map(|hit| hit.meter));
+        self.clock.set(Timestamp::from_micros(micros));
+        self.store.acquire(hits).try_now().unwrap().unwrap().standings.to_vec()
+    }
+
     fn decide(&mut self, meter: Meter, now: Timestamp, asks: &[(&str, u64)]) -> Vec<Standing> {
         self.clock.set(now);
+        asks.iter().for_each(|_| self.tally.request([meter]));
         let ask = |&(key, cost): &(&str, u64)| {
             let reply =
                 self.store.acquire(&[Hit { key: key.as_bytes(), meter, cost, shadow: false }]);
@@ -58,6 +67,11 @@ impl Backend for Memory {
     fn reset(&mut self, key: &str) {
         self.store.reset(&[key.as_bytes()]).try_now().unwrap().unwrap();
     }
+}
+
+#[test]
+fn a_request_charges_all_of_its_limits_or_none() {
+    conformance::all_or_none::a_request_charges_all_of_its_limits_or_none(&mut Memory::new());
 }
 
 #[test]

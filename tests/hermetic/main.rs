@@ -19,4 +19,6 @@ mod refund;
 mod reset;
 mod shadow;
 mod support;
+#[path = "../tally/mod.rs"]
+mod tally;
 mod tidy;

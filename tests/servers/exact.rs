@@ -18,6 +18,12 @@ use crate::{
 };
 
 impl Backend for Joined {
+    fn together(&mut self, micros: u64, hits: &[Hit<'_>]) -> Vec<Standing> {
+        let now = Timestamp::from_micros(micros);
+        let (found, _) = self.acquire(&[hits.to_vec()], now);
+        hits.iter().zip(found).map(|(hit, found)| found.standing(hit, now)).collect()
+    }
+
     fn decide(&mut self, meter: Meter, now: Timestamp, asks: &[(&str, u64)]) -> Vec<Standing> {
         let batch: Vec<Request<'_>> = asks
             .iter()
@@ -51,6 +57,13 @@ impl Backend for Joined {
     fn reset(&mut self, key: &str) {
         self.server().command(&["DEL", key]);
     }
+}
+
+#[tokio::test]
+async fn a_request_charges_all_of_its_limits_or_none() {
+    let server = RedisServer::start().await;
+    let mut lua = Joined::load(&server);
+    conformance::all_or_none::a_request_charges_all_of_its_limits_or_none(&mut lua);
 }
 
 #[tokio::test]
@@ -123,7 +136,7 @@ async fn units_of_the_calendar_begin_and_end_by_the_table() {
         assert_eq!(written.len(), moments.len());
         for ((unit, at, first, next), write) in moments.iter().zip(written) {
             assert_eq!(write.kept, Kept::Text(format!("{first} 1")), "{unit:?} at {at}");
-            assert_eq!(write.ttl, (next - at).div_ceil(1_000), "{unit:?} at {at}");
+            assert_eq!(write.ttl, (next - at).div_ceil(1_000) + 1, "{unit:?} at {at}");
         }
     }
 }

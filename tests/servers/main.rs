@@ -15,3 +15,5 @@ mod script;
 mod script_cache;
 mod startup;
 mod support;
+#[path = "../tally/mod.rs"]
+mod tally;

@@ -2,9 +2,40 @@
 
 use std::time::Duration;
 
+use deadpool_redis::redis::Script;
 use tollgate::{Limit, Limiter, Quota, RedisStore};
 
-use crate::support::{Load, RedisServer};
+use crate::{
+    script::SOURCE,
+    support::{Load, RedisServer, skip},
+};
+
+/// Some servers keep only so many of the scripts that came by `EVAL`, as ours does once it was
+/// forgotten.
+#[tokio::test]
+async fn a_server_that_drops_the_script_in_favour_of_others_fails_no_request() {
+    let server = RedisServer::start().await;
+    let store = RedisStore::builder(server.url()).deadline(Duration::from_secs(10));
+    let limiter = Limiter::new(store.connect().await.expect("a server"));
+    let limit = Limit::new("all", Quota::per_second(1_000_000));
+    server.command(&["SCRIPT", "FLUSH"]);
+    let ours = Script::new(SOURCE);
+    let known = || server.command(&["SCRIPT", "EXISTS", ours.get_hash()]) == "1";
+    for _ in 0..3 {
+        limiter.check(&limit, "somebody").await.expect("an answer");
+        assert!(known());
+        for other in 0..600 {
+            server.command(&["EVAL", &format!("return {other}"), "0"]);
+        }
+        if server.version() < (7, 4) {
+            assert!(known());
+            skip(&server, "scripts that came by EVAL are kept before Redis 7.4 and Valkey 8.0");
+            return;
+        }
+        assert!(!known(), "the server dropped the script");
+    }
+    limiter.check(&limit, "somebody").await.expect("an answer");
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_forgets_the_script_in_the_middle_of_load_fails_no_request() {
