@@ -3,13 +3,16 @@
 -- KEYS     the key that a function is given
 -- ARGV     none
 -- returns  put(key, value, micros): nothing; the key holds value for that many microseconds, rounded
---          up to whole milliseconds and at least one, set together with the value
+--          up to whole milliseconds, and one more, set together with the value
 --          expire(key, micros): nothing; the key, just written, lasts for that long
+--
+-- A server counts from the millisecond that has begun, and some remove a key as soon as the one begins
+-- in which it ends: without the one more, up to a millisecond too early.
 
 local function put(key, value, micros)
-  redis.call('SET', key, value, 'PX', string.format('%.0f', math.max(1, math.ceil(micros / 1000))))
+  redis.call('SET', key, value, 'PX', string.format('%.0f', math.ceil(math.max(0, micros) / 1000) + 1))
 end
 
 local function expire(key, micros)
-  redis.call('PEXPIRE', key, string.format('%.0f', math.max(1, math.ceil(micros / 1000))))
+  redis.call('PEXPIRE', key, string.format('%.0f', math.ceil(math.max(0, micros) / 1000) + 1))
 end

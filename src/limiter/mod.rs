@@ -165,7 +165,7 @@ impl Limiter {
             match entry.key.extract(head).and_then(Keys::bounded) {
                 Ok(keys) => {
                     let units = entry.limit.units_of(head);
-                    for (index, key) in keys.into_iter().enumerate() {
+                    for (index, key) in keys {
                         charge.push(at, index, key, units);
                     }
                 }

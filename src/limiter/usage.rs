@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::{Asked, Limiter, ask::Ask};
 use crate::{
     decision::{Charged, Decision, Origin, Outcome, Verdict},
-    store::StoreError,
+    store::{Answer, StoreError},
 };
 
 /// What is needed to charge more, or to give back.
@@ -21,6 +21,19 @@ impl Usage {
     fn asked(&self) -> Asked<'_> {
         let inner = &self.limiter.0;
         if self.local { (&inner.fallback, None) } else { inner.asked() }
+    }
+
+    /// This answer, once it is noted and known to fit what was asked.
+    fn heard(&self, ask: &Ask, answer: Result<Answer, StoreError>) -> Result<Answer, StoreError> {
+        if self.local { ask.verify(answer) } else { self.limiter.0.heard(ask, answer) }
+    }
+
+    /// This answer. That of the fallback says nothing about the store.
+    fn noted<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        if !self.local {
+            self.limiter.0.health.note(&answer);
+        }
+        answer
     }
 }
 
@@ -107,8 +120,7 @@ impl Decision {
         let at: Vec<usize> = at.collect();
         let (store, cache) = usage.asked();
         let Some(reply) = usage.ask.refund(at.iter().copied(), units, store) else { return Ok(()) };
-        let done = reply.await;
-        usage.limiter.0.health.note(&done);
+        let done = usage.noted(reply.await);
         if let Some(cache) = cache {
             at.iter().for_each(|at| usage.ask.forget(*at, cache));
         }
@@ -133,7 +145,7 @@ impl Decision {
         }
         let (store, cache) = usage.asked();
         let answer = ask.acquire(store, cache).await;
-        let answer = usage.limiter.0.heard(&ask, answer)?;
+        let answer = usage.heard(&ask, answer)?;
         let found = ask.read(&answer);
         let verdicts =
             verdicts.into_iter().zip(found).map(|((verdict, cost), (standing, locked))| Verdict {

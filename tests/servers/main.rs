@@ -3,6 +3,8 @@
 #![cfg(test)]
 
 mod atomic;
+mod books;
+mod costs;
 mod differential;
 mod exact;
 mod lua_faults;
@@ -13,3 +15,5 @@ mod script;
 mod script_cache;
 mod startup;
 mod support;
+#[path = "../tally/mod.rs"]
+mod tally;

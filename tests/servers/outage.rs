@@ -75,6 +75,7 @@ async fn outage(name: &'static str, on_failure: OnFailure) -> Report {
         }
     });
     tokio::time::sleep(Duration::from_millis(300)).await;
+    load.until_most("redis").await;
 
     load.phase("killing");
     server.kill();
@@ -86,6 +87,7 @@ async fn outage(name: &'static str, on_failure: OnFailure) -> Report {
     answers(&store).await;
     load.phase("restarted");
     tokio::time::sleep(Duration::from_millis(300)).await;
+    load.until_most("redis").await;
 
     load.phase("freezing");
     server.freeze();
@@ -97,6 +99,7 @@ async fn outage(name: &'static str, on_failure: OnFailure) -> Report {
     answers(&store).await;
     load.phase("thawed");
     tokio::time::sleep(Duration::from_millis(300)).await;
+    load.until_most("redis").await;
 
     let report = load.stop().await;
     println!("policy `{name}`:\n{report}");
@@ -142,7 +145,9 @@ async fn answers(store: &RedisStore) {
 #[tokio::test]
 async fn connections_that_were_closed_while_nobody_used_them_fail_no_request() {
     let server = RedisServer::start().await;
-    let store = RedisStore::connect(server.url()).await.expect("a server");
+    // The time to answer is not what this is about.
+    let store = RedisStore::builder(server.url()).deadline(Duration::from_secs(10));
+    let store = store.connect().await.expect("a server");
     let limiter = Limiter::new(store);
     let limit = Limit::new("all", Quota::per_second(1_000));
     for _ in 0..3 {

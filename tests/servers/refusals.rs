@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::{Limit, Limiter, Quota, RedisStore, StoreError, StoreErrorKind};
+use tollgate::{Algorithm, Limit, Limiter, Quota, RedisStore, StoreError, StoreErrorKind};
 
-use crate::support::{Log, RedisServer};
+use crate::support::{Log, RedisServer, skip};
 
 /// What a request may take: its deadline, with much to spare on a busy machine.
 const BOUND: Duration = Duration::from_secs(10);
@@ -126,9 +126,9 @@ async fn a_password_that_is_set_later_is_logged_as_an_error_and_mended_by_the_se
 async fn a_user_with_the_documented_rights_has_enough_and_one_with_less_is_a_misconfiguration() {
     let server = RedisServer::start().await;
     let rights = "on >word ~tg1:* resetchannels -@all \
-                  +evalsha +eval +script|load +time +get +set +ping \
+                  +evalsha +eval +script|load +time +get +set +ping +del \
                   +zadd +zcard +zcount +zrange +zrangebyscore +zrevrange \
-                  +zremrangebyscore +pexpire";
+                  +zremrangebyscore +zremrangebyrank +pexpire";
     let rights: Vec<_> = rights.split_whitespace().collect();
     server.command(&[&["ACL", "SETUSER", "app"], rights.as_slice()].concat());
     let url = format!("redis://app:word@127.0.0.1:{}/", server.port());
@@ -137,6 +137,14 @@ async fn a_user_with_the_documented_rights_has_enough_and_one_with_less_is_a_mis
     assert!(limiter.check(&limit, "somebody").await.expect("an answer").is_allowed());
     server.command(&["SCRIPT", "FLUSH"]);
     assert!(limiter.check(&limit, "somebody").await.expect("an answer").is_allowed());
+    for algorithm in [Algorithm::SlidingLog, Algorithm::SlidingCounter, Algorithm::FixedWindow] {
+        let limit = limit.clone().algorithm(algorithm);
+        for _ in 0..2 {
+            let decision = limiter.check(&limit, "somebody").await.expect("an answer");
+            decision.refund().await.expect("enough rights");
+        }
+        limiter.reset(&limit, "somebody").await.expect("enough rights");
+    }
     for missing in ["-get", "-set", "-time", "-evalsha"] {
         server.command(&["ACL", "SETUSER", "app", missing]);
         let error = limiter.check(&limit, "somebody").await.expect_err(missing);
@@ -163,10 +171,54 @@ async fn a_full_server_is_out_of_memory_until_it_has_room() {
 }
 
 #[tokio::test]
+async fn a_server_that_cannot_save_is_read_only_until_it_can() {
+    let setup = Setup::new(&[]).await;
+    setup.check().await.expect("an answer");
+    let folder = setup.server.command(&["CONFIG", "GET", "dir"]).replace("dir\n", "");
+    let in_the_way = std::path::Path::new(&folder).join("dump.rdb");
+    std::fs::create_dir(&in_the_way).expect("a folder where the file should be");
+    setup.server.command(&["CONFIG", "SET", "save", "3600 1"]);
+    setup.server.command(&["BGSAVE"]);
+    let error = setup.expect(StoreErrorKind::ReadOnly).await;
+    assert!(error.to_string().contains("MISCONF"), "{error}");
+    std::fs::remove_dir(&in_the_way).expect("the folder goes");
+    setup.server.command(&["BGSAVE"]);
+    setup.recovers().await;
+}
+
+#[tokio::test]
+async fn a_replica_that_lost_its_primary_and_serves_no_stale_data_is_busy() {
+    let setup = Setup::new(&[]).await;
+    setup.check().await.expect("an answer");
+    setup.server.command(&["CONFIG", "SET", "replica-serve-stale-data", "no"]);
+    setup.server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    setup.expect(StoreErrorKind::Busy).await;
+    setup.server.command(&["REPLICAOF", "NO", "ONE"]);
+    setup.recovers().await;
+}
+
+#[tokio::test]
+async fn a_server_that_loads_its_data_is_busy_until_it_has() {
+    let setup = Setup::new(&["--key-load-delay", "2000", "--rdbcompression", "no"]).await;
+    // While it loads, a server looks up from its work after every two megabytes.
+    setup.server.command(&["DEBUG", "POPULATE", "900", "k", "100000"]);
+    let mut reload = setup.server.connection();
+    reload.send(&["DEBUG", "RELOAD"]).expect("it begins");
+    setup.expect(StoreErrorKind::Busy).await;
+    setup.recovers().await;
+    assert_eq!(reload.receive().expect("an answer").as_deref(), Ok("OK"));
+}
+
+#[tokio::test]
 async fn a_server_without_its_replicas_is_read_only() {
     let setup = Setup::new(&[]).await;
     setup.check().await.expect("an answer");
     setup.server.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    if setup.server.version() < (7, 0) {
+        setup.check().await.expect("scripts write all the same");
+        skip(&setup.server, "min-replicas-to-write does not concern scripts before Redis 7.0");
+        return;
+    }
     setup.expect(StoreErrorKind::ReadOnly).await;
     setup.server.command(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
     setup.recovers().await;

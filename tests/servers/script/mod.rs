@@ -19,7 +19,10 @@ pub(crate) use self::{
     model::{Model, Modelled},
     wire::Found,
 };
-use crate::support::{Connection, RedisServer, Value};
+use crate::{
+    support::{Connection, RedisServer, Value},
+    tally::Tally,
+};
 
 macro_rules! source {
     ($file:literal) => {
@@ -49,13 +52,15 @@ pub(crate) type Request<'a> = Vec<Hit<'a>>;
 pub(crate) struct Script {
     connection: Connection,
     sha: String,
+    tally: Tally,
 }
 
 impl Script {
     pub(crate) fn load(server: &RedisServer, source: &str) -> Self {
         let mut connection = server.connection();
         let sha = connection.call(&["SCRIPT", "LOAD", source]).expect("the server answers");
-        Self { connection, sha: sha.expect("the script compiles") }
+        let sha = sha.expect("the script compiles");
+        Self { connection, sha, tally: Tally::of(server.name()) }
     }
 
     /// The script as it is, by the server's clock: its now, and what it found for each hit.
@@ -92,6 +97,9 @@ impl Script {
     }
 
     fn run(&mut self, batch: &[Request<'_>], more: &[String]) -> Value {
+        for request in batch {
+            self.tally.request(request.iter().map(|hit| hit.meter));
+        }
         let command = wire::evalsha(&self.sha, batch, more);
         self.command(&command)
     }

@@ -151,7 +151,7 @@ impl Modelled {
         self.meter.fresh_at(&self.state) <= now.as_micros()
     }
 
-    /// Milliseconds until a state equals a fresh one, rounded up, at least one.
+    /// Milliseconds until a state equals a fresh one, rounded up, and one more.
     pub(crate) fn time_to_live(&self, now: Timestamp) -> u64 {
         let left = match &self.state {
             State::TokenBucket(full_at) => {
@@ -162,6 +162,6 @@ impl Modelled {
             }
             state => self.meter.fresh_at(state).saturating_sub(now.as_micros()).div_ceil(1_000),
         };
-        left.max(1)
+        left + 1
     }
 }

@@ -8,6 +8,8 @@ const VARIABLE: &str = "TOLLGATE_REDIS_SERVER";
 #[derive(Debug)]
 pub(crate) struct Binary {
     pub(crate) path: OsString,
+    /// What it calls itself, such as `Redis 7.0.15`.
+    pub(crate) name: String,
     /// Major and minor version, by the program's own numbering.
     pub(crate) version: (u32, u32),
 }
@@ -32,9 +34,10 @@ impl Binary {
                 ),
             };
             let text = String::from_utf8_lossy(&output.stdout);
-            let version = parse_version(&text)
-                .unwrap_or_else(|| panic!("{} has no version: {text}", path.display()));
-            Self { path, version }
+            let (Some(name), Some(version)) = (parse_name(&text), parse_version(&text)) else {
+                panic!("{} has no version: {text}", path.display());
+            };
+            Self { path, name, version }
         })
     }
 
@@ -45,6 +48,12 @@ impl Binary {
         // Older servers always permit DEBUG and do not know the option.
         if self.version >= (7, 0) { &ALL } else { &ALL[..4] }
     }
+}
+
+/// Reads `Redis 7.0.15` from `Redis server v=7.0.15 sha=…`.
+pub(crate) fn parse_name(text: &str) -> Option<String> {
+    let (name, rest) = text.split_once(" server v=")?;
+    Some(format!("{name} {}", rest.split_whitespace().next()?))
 }
 
 /// Reads `7.0` from `Redis server v=7.0.15 sha=…`.

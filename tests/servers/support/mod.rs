@@ -17,6 +17,7 @@ mod proxy;
 mod resp;
 mod self_test;
 mod server;
+mod skip;
 
 pub(crate) use self::{
     load::{Load, Report},
@@ -24,4 +25,5 @@ pub(crate) use self::{
     proxy::Proxy,
     resp::{Connection, Value},
     server::RedisServer,
+    skip::skip,
 };

@@ -71,6 +71,11 @@ impl RedisServer {
         format!("redis://{login}127.0.0.1:{}", self.port)
     }
 
+    /// The server's name and full version, as its program tells them.
+    pub(crate) fn name(&self) -> &'static str {
+        &Binary::find().name
+    }
+
     /// The server's major and minor version, by its own numbering.
     pub(crate) fn version(&self) -> (u32, u32) {
         Binary::find().version

@@ -83,6 +83,20 @@ impl Running {
         self.shared.state().enter(name);
     }
 
+    /// Waits until two thirds of the calls of this phase had this outcome: on a machine that is busy
+    /// with something else, some do not at first.
+    ///
+    /// # Panics
+    ///
+    /// If that takes longer than ten seconds.
+    pub(crate) async fn until_most(&self, label: &str) {
+        let begun = Instant::now();
+        while !self.shared.state().most_are(label) {
+            assert!(begun.elapsed() < HANG_BOUND, "most calls do not become `{label}`");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Tells the callers to stop, and waits for their last outcomes.
     ///
     /// # Panics
@@ -139,6 +153,11 @@ impl State {
         }
         self.made += 1;
         Some(self.current)
+    }
+
+    fn most_are(&self, label: &str) -> bool {
+        let phase = &self.phases[self.current];
+        phase.count(label) * 3 > phase.total() * 2
     }
 
     fn book(&mut self, phase: usize, outcome: Option<&'static str>, latency: Duration) {

@@ -1,4 +1,10 @@
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use crate::support::{Load, Report};
 
@@ -21,6 +27,19 @@ async fn calls_are_counted_in_the_phase_in_which_they_began() {
         assert!(Duration::from_millis(2) <= phase.p50());
         assert!(phase.p50() <= phase.p99() && phase.p99() <= phase.max());
     }
+}
+
+#[tokio::test]
+async fn a_phase_lasts_until_most_calls_have_an_outcome() {
+    let calls = Arc::new(AtomicU64::new(0));
+    let load = Load::new(1).pace(Duration::from_millis(1)).start(move |_| {
+        let late = calls.fetch_add(1, Ordering::Relaxed) >= 10;
+        async move { if late { "allowed" } else { "denied" } }
+    });
+    load.until_most("allowed").await;
+    let report = load.stop().await;
+    assert_eq!(report.phase("start").count("denied"), 10);
+    assert!(report.phase("start").count("allowed") > 20);
 }
 
 #[tokio::test]

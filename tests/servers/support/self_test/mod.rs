@@ -4,6 +4,7 @@ mod load;
 mod log;
 mod proxy;
 mod server;
+mod table;
 
 use std::{io, net::Ipv4Addr, time::Duration};
 

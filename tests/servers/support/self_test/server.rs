@@ -111,5 +111,7 @@ async fn the_version_is_read() {
     assert_eq!(binary::parse_version(redis), Some((7, 0)));
     assert_eq!(binary::parse_version("Valkey server v=9.1.2 sha=0"), Some((9, 1)));
     assert_eq!(binary::parse_version("something else"), None);
+    assert_eq!(binary::parse_name(redis), Some("Redis 7.0.15".to_owned()));
+    assert_eq!(binary::parse_name("something else"), None);
     assert!(RedisServer::start().await.version() >= (6, 0));
 }
