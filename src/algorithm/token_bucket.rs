@@ -90,6 +90,14 @@ impl TokenBucket {
     #[must_use]
     pub fn rest(&self, stamp: Stamp, units: u64) -> Stamp {
         FullAt(FullAt::from(stamp).0.saturating_sub(self.increment(units))).into()
+    /// Whole units in a span.
+    pub(super) fn units_in(&self, span: Backlog) -> u64 {
+        u64::try_from(div(span.0, self.unit)).unwrap_or(u64::MAX)
+    }
+
+    /// A backlog without so many of its units.
+    pub(super) fn without(&self, backlog: Backlog, units: u64) -> Backlog {
+        Backlog(backlog.0.saturating_sub(self.unit.saturating_mul(u128::from(units))))
     }
 
     /// Where a key stands after a request of `cost` that found `backlog` at `now`: charged if the

@@ -1,4 +1,5 @@
 mod later;
+mod lease;
 mod refund;
 mod state;
 
