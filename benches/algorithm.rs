@@ -54,6 +54,7 @@ fn memory(c: &mut Criterion) {
                     meter,
                     cost: 1,
                     shadow: false,
+                    lease: 0,
                 };
                 let hits: [_; 8] = std::array::from_fn(hit);
                 store.acquire(&hits[..limits]).try_now().ok()

@@ -1,5 +1,6 @@
 //! What spares a trip to the store.
 
 mod deny_cache;
+mod lease;
 
-pub(crate) use self::deny_cache::DenyCache;
+pub(crate) use self::{deny_cache::DenyCache, lease::Leases};

@@ -90,6 +90,8 @@ impl TokenBucket {
     #[must_use]
     pub fn rest(&self, stamp: Stamp, units: u64) -> Stamp {
         FullAt(FullAt::from(stamp).0.saturating_sub(self.increment(units))).into()
+    }
+
     /// Whole units in a span.
     pub(super) fn units_in(&self, span: Backlog) -> u64 {
         u64::try_from(div(span.0, self.unit)).unwrap_or(u64::MAX)

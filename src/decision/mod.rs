@@ -33,6 +33,8 @@ pub enum Source {
     Redis,
     /// A store in this process.
     Memory,
+    /// This process, with units that it has charged ahead.
+    Lease,
     /// This process, which remembers that Redis denied the same a moment ago. What limits other than
     /// those that deny have left is then not known.
     Cache,

@@ -3,8 +3,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::StatusCode;
 use smallvec::SmallVec;
 
+use super::Desk;
 use crate::{
-    accel::DenyCache,
+    accel::{DenyCache, Leases},
     algorithm::{Lock, Meter},
     decision::{Locked, Stamp, Standing},
     store::{Answer, Hit, Refund, Reply, Store, StoreError, StoreErrorKind},
@@ -31,6 +32,7 @@ struct State {
     lock: Option<Guard>,
     cost: u64,
     shadow: bool,
+    lease: u64,
     /// Units that were charged, and not given back yet.
     units: AtomicU64,
     stamp: Stamp,
@@ -51,9 +53,7 @@ impl Ask {
     /// Adds a state, whose name is written by `name`.
     pub(super) fn push(
         &mut self,
-        meter: Meter,
-        cost: u64,
-        shadow: bool,
+        (meter, cost, shadow, lease): (Meter, u64, bool, u64),
         name: impl FnOnce(&mut Names),
     ) {
         let start = self.names.len();
@@ -65,6 +65,7 @@ impl Ask {
             lock: None,
             cost,
             shadow,
+            lease,
             units: AtomicU64::new(0),
             stamp: Stamp::default(),
         });
@@ -85,7 +86,7 @@ impl Ask {
     /// The state at this place of another ask, which is now to take `cost` units.
     pub(super) fn push_again(&mut self, other: &Self, at: usize, cost: u64) {
         let state = &other.states[at];
-        self.push(state.meter, cost, state.shadow, |names| {
+        self.push((state.meter, cost, state.shadow, state.lease), |names| {
             names.extend_from_slice(other.name(state));
         });
         if let Some(Guard { lock, status, end }) = state.lock {
@@ -106,12 +107,19 @@ impl Ask {
         }
     }
 
-    /// Asks `store`, unless `cache` knows that it denies this.
-    pub(super) fn acquire(&mut self, store: &dyn Store, cache: Option<&DenyCache>) -> Reply {
+    /// Asks the store, unless the units are here, or it is known to deny this.
+    pub(super) fn acquire(&mut self, Desk { store, leases, cache }: Desk<'_>) -> Reply {
         self.asked = cache.map_or(0, DenyCache::now);
         let hits = self.hits();
-        match cache.and_then(|cache| cache.denied(&hits, self.asked)) {
-            Some(denial) => Reply::now(Ok(denial)),
+        let leases = leases.filter(|_| Leases::serve(&hits));
+        if let Some(answer) = leases.and_then(|leases| leases.admit(&hits)) {
+            return Reply::now(Ok(answer));
+        }
+        if let Some(denial) = cache.and_then(|cache| cache.denied(&hits, self.asked)) {
+            return Reply::now(Ok(denial));
+        }
+        match leases {
+            Some(leases) => leases.acquire(&hits),
             None => store.acquire(&hits),
         }
     }
@@ -126,11 +134,11 @@ impl Ask {
     fn hits(&self) -> SmallVec<[Hit<'_>; 4]> {
         let mut hits = SmallVec::new();
         for state in &self.states {
-            let State { meter, cost, shadow, .. } = *state;
-            hits.push(Hit { key: self.name(state), meter, cost, shadow });
+            let State { meter, cost, shadow, lease, .. } = *state;
+            hits.push(Hit { key: self.name(state), meter, cost, shadow, lease });
             if let Some(Guard { lock, end, .. }) = state.lock {
                 let key = &self.names[state.end..end];
-                hits.push(Hit { key, meter: Meter::Lock(lock), cost, shadow: false });
+                hits.push(Hit::new(key, Meter::Lock(lock), cost));
             }
         }
         hits

@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc, sync::atomic::AtomicBool, time::Duration};
 
 use super::{Inner, Limiter};
 use crate::{
-    accel::DenyCache,
+    accel::{DenyCache, Leases},
     resilience::Health,
     store::{MemoryStore, Store},
 };
@@ -13,13 +13,13 @@ const DENIALS: Duration = Duration::from_secs(1);
 /// Builds a [`Limiter`].
 #[must_use]
 pub struct LimiterBuilder {
-    store: Box<dyn Store>,
+    store: Arc<dyn Store>,
     fallback: Option<MemoryStore>,
     remember_denials: Duration,
 }
 
 impl LimiterBuilder {
-    pub(super) fn new(store: Box<dyn Store>) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
         Self { store, fallback: None, remember_denials: DENIALS }
     }
 
@@ -46,11 +46,15 @@ impl LimiterBuilder {
     pub fn build(self) -> Limiter {
         let fallback = self.fallback.unwrap_or_default();
         let remembers = !self.remember_denials.is_zero() && !self.store.is_local();
+        // In this process, units are as near as leases of them.
+        let leases = (!self.store.is_local())
+            .then(|| Leases::new(Arc::clone(&self.store), fallback.clock()));
         let cache = remembers.then(|| DenyCache::new(fallback.clock(), self.remember_denials));
         Limiter(Arc::new(Inner {
             store: self.store,
             health: Health::new(fallback.clock()),
             cache,
+            leases,
             fallback,
             setup_logged: AtomicBool::new(false),
         }))

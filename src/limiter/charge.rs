@@ -7,13 +7,12 @@ use std::{
 use foldhash::quality::RandomState;
 use smallvec::SmallVec;
 
-use super::{Limiter, ask::Ask, usage::Usage};
+use super::{Desk, Limiter, ask::Ask, usage::Usage};
 use crate::{
-    accel::DenyCache,
     decision::{Charged, Decision, Outcome, Source, Verdict},
     key::Key,
     policy::{Limit, Policy},
-    store::{Answer, Reply, Store},
+    store::{Answer, Reply},
 };
 
 /// What one request is to be charged to: places of limits, with keys.
@@ -69,20 +68,16 @@ impl Charge {
 
     /// Asks `store`. A state that the request was charged to before is only looked at. What an
     /// earlier call charged counts for nothing: its store did not answer.
-    pub(super) fn acquire(
-        &mut self,
-        limits: Limits<'_>,
-        (store, cache): (&dyn Store, Option<&DenyCache>),
-    ) -> Reply {
+    pub(super) fn acquire(&mut self, limits: Limits<'_>, desk: Desk<'_>) -> Reply {
         // A store that has no identity is told from others by its place in its limiter.
-        let identity = store.identity().unwrap_or_else(|| std::ptr::from_ref(store).addr());
+        let identity =
+            desk.store.identity().unwrap_or_else(|| std::ptr::from_ref(desk.store).addr());
         self.ask = Ask::default();
         self.marks.clear();
         for Item { at, key, cost, .. } in &self.items {
             let limit = limits.get(*at);
-            self.ask.push(limit.meter(), *cost, limit.is_shadow(), |names| {
-                limit.write_name(key, names);
-            });
+            let counts = (limit.meter(), *cost, limit.is_shadow(), limit.leased());
+            self.ask.push(counts, |names| limit.write_name(key, names));
             let mark = mark(identity, self.ask.last_name());
             if self.charged.contains(&mark) {
                 self.ask.only_look();
@@ -92,7 +87,7 @@ impl Charge {
                 self.ask.guard(lock, |names| limit.write_lock_name(key, names));
             }
         }
-        self.ask.acquire(store, cache)
+        self.ask.acquire(desk)
     }
 
     pub(super) const fn ask(&self) -> &Ask {

@@ -26,7 +26,7 @@ pub use self::{
     deciding::{Deciding, Rejection, Ruling},
 };
 use crate::{
-    accel::DenyCache,
+    accel::{DenyCache, Leases},
     decision::{Decision, Outcome, Source},
     key::{Key, KeyError, Keys, RequestHead},
     policy::{Limit, OnFailure, OnMissingKey, Policy},
@@ -54,10 +54,11 @@ use crate::{
 pub struct Limiter(Arc<Inner>);
 
 struct Inner {
-    store: Box<dyn Store>,
+    store: Arc<dyn Store>,
     fallback: MemoryStore,
     health: Health,
     cache: Option<DenyCache>,
+    leases: Option<Arc<Leases>>,
     setup_logged: AtomicBool,
 }
 
@@ -70,7 +71,7 @@ impl Limiter {
 
     /// A limiter that asks `store`, with settings of your own.
     pub fn builder(store: impl Store) -> LimiterBuilder {
-        LimiterBuilder::new(Box::new(store))
+        LimiterBuilder::new(Arc::new(store))
     }
 
     /// Charges `key` to `limit`, and says whether that was possible.
@@ -131,8 +132,8 @@ impl Limiter {
         let names = if limit.lock().is_some() { &names[..] } else { &names[..1] };
         let answer = self.0.store.reset(names).await;
         self.0.health.note(&answer);
-        if let Some(cache) = &self.0.cache {
-            names.iter().for_each(|name| cache.forget(name));
+        for name in names {
+            self.0.desk().forget(name);
         }
         answer
     }
@@ -149,7 +150,7 @@ impl Limiter {
         let (limits, mut charge) = gather(pairs)?;
         let limits = Limits::Own(&limits);
         let timer = telemetry::Timer::start();
-        let answer = charge.acquire(limits, self.0.asked()).await;
+        let answer = charge.acquire(limits, self.0.desk()).await;
         timer.stop();
         let answer = self.0.heard(charge.ask(), answer)?;
         Ok(decided(charge.decision(limits, &answer, self)))
@@ -187,7 +188,7 @@ impl Limiter {
             return Deciding::ready(Ruling::Admit(decided(decision)));
         }
         let timer = telemetry::Timer::start();
-        match charge.acquire(Limits::Policy(policy), self.0.asked()).try_now() {
+        match charge.acquire(Limits::Policy(policy), self.0.desk()).try_now() {
             Ok(answer) => Deciding::ready(self.rule(policy, &mut charge, answer)),
             Err(reply) => Deciding::waiting(self.clone(), policy.clone(), charge, reply, timer),
         }
@@ -216,7 +217,7 @@ impl Limiter {
             }
             OnFailure::Local { .. } => {
                 let limits = Limits::Local(policy);
-                match charge.acquire(limits, (&self.0.fallback, None)).try_now() {
+                match charge.acquire(limits, self.0.alone()).try_now() {
                     Ok(Ok(answer)) => Ruling::of(decided(charge.decision(limits, &answer, self))),
                     _ => closed(policy, kind),
                 }
@@ -227,7 +228,12 @@ impl Limiter {
 
     /// Finishes what is pending with the store, before the process ends.
     pub fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        self.0.store.shutdown()
+        Box::pin(async {
+            if let Some(leases) = &self.0.leases {
+                leases.give_back().await;
+            }
+            self.0.store.shutdown().await;
+        })
     }
 }
 
@@ -240,18 +246,40 @@ enum Missing {
     Reject(KeyError),
 }
 
-/// Whom to ask, and what remembers its denials.
-type Asked<'a> = (&'a dyn Store, Option<&'a DenyCache>);
+/// Whom to ask: the store, after what spares a trip to it.
+#[derive(Clone, Copy)]
+struct Desk<'a> {
+    store: &'a dyn Store,
+    leases: Option<&'a Leases>,
+    cache: Option<&'a DenyCache>,
+}
+
+impl Desk<'_> {
+    /// A key was reset or given something back.
+    fn forget(&self, key: &[u8]) {
+        if let Some(leases) = self.leases {
+            leases.forget(key);
+        }
+        if let Some(cache) = self.cache {
+            cache.forget(key);
+        }
+    }
+}
 
 impl Inner {
-    fn asked(&self) -> Asked<'_> {
-        (&*self.store, self.cache.as_ref())
+    fn desk(&self) -> Desk<'_> {
+        Desk { store: &*self.store, leases: self.leases.as_deref(), cache: self.cache.as_ref() }
+    }
+
+    /// This process alone, while the store does not answer.
+    fn alone(&self) -> Desk<'_> {
+        Desk { store: &self.fallback, leases: None, cache: None }
     }
 
     /// Takes note of the store's answer. It may be anybody's store, so the answer is one only if it fits
     /// what was asked.
     fn heard(&self, ask: &Ask, answer: Result<Answer, StoreError>) -> Result<Answer, StoreError> {
-        if let Ok(Answer { source: Source::Cache, .. }) = answer {
+        if let Ok(Answer { source: Source::Cache | Source::Lease, .. }) = answer {
             return answer;
         }
         let answer = ask.verify(answer);

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{Asked, Limiter, ask::Ask};
+use super::{Desk, Limiter, ask::Ask};
 use crate::{
     decision::{Charged, Decision, Origin, Outcome, Verdict},
     store::{Answer, StoreError},
@@ -18,9 +18,9 @@ pub(super) struct Usage {
 impl Origin for Usage {}
 
 impl Usage {
-    fn asked(&self) -> Asked<'_> {
+    fn desk(&self) -> Desk<'_> {
         let inner = &self.limiter.0;
-        if self.local { (&inner.fallback, None) } else { inner.asked() }
+        if self.local { inner.alone() } else { inner.desk() }
     }
 
     /// This answer, once it is noted and known to fit what was asked.
@@ -118,7 +118,7 @@ impl Decision {
         let verdicts = self.verdicts().iter().enumerate();
         let at = verdicts.filter(|(_, verdict)| which(verdict.name())).map(|(at, _)| at);
         let at: Vec<usize> = at.collect();
-        let (store, cache) = usage.asked();
+        let Desk { store, cache, .. } = usage.desk();
         let Some(reply) = usage.ask.refund(at.iter().copied(), units, store) else { return Ok(()) };
         let done = usage.noted(reply.await);
         if let Some(cache) = cache {
@@ -143,8 +143,7 @@ impl Decision {
         if verdicts.is_empty() {
             return Ok(Self::unchecked(policy, Outcome::Skipped, charged()));
         }
-        let (store, cache) = usage.asked();
-        let answer = ask.acquire(store, cache).await;
+        let answer = ask.acquire(usage.desk()).await;
         let answer = usage.heard(&ask, answer)?;
         let found = ask.read(&answer);
         let verdicts =

@@ -41,6 +41,7 @@ pub struct Limit {
     cost: Cost,
     shadow: bool,
     lockout: Option<Lockout>,
+    lease: u64,
     scope: Option<Arc<str>>,
     /// What stands behind the key in the store's name: `policy/limit:algorithm+timescale`.
     suffix: Arc<str>,
@@ -62,6 +63,7 @@ impl Limit {
             cost: Cost::Fixed(1),
             shadow: false,
             lockout: None,
+            lease: 0,
             scope: None,
             suffix: "".into(),
             lock_suffix: "".into(),
@@ -132,6 +134,27 @@ impl Limit {
         self.within(NO_POLICY)
     }
 
+    /// Charges up to `units` ahead in one trip to the store, and admits requests to them without asking
+    /// again: for hot keys. Token buckets, fixed windows and the calendar only, without a lockout or
+    /// [`shadow`](Self::shadow); at most the burst.
+    ///
+    /// The limit is never exceeded: what is held was charged before, and lapses when the store has it
+    /// back. It is held back from other instances instead: of a key, each holds at most `units`
+    /// unused. They ask for less where a key is not that busy, and give back after half a second what
+    /// nobody uses, and all with [`Limiter::shutdown`](crate::Limiter::shutdown). An instance that is
+    /// killed loses what it holds until it has come back. After a reset, what other instances hold may
+    /// still be used, on top.
+    ///
+    /// ```
+    /// use tollgate::{Limit, Quota};
+    ///
+    /// let busy = Limit::new("busy", Quota::per_second(50_000)).lease(500);
+    /// ```
+    #[must_use]
+    pub fn lease(self, units: u64) -> Self {
+        Self { lease: units, ..self }
+    }
+
     /// Shares buckets with limits of the same name, scope and refill time in other policies; without
     /// a scope each policy has its own.
     #[must_use]
@@ -188,6 +211,11 @@ impl Limit {
         self.meter
     }
 
+    /// Units that may be charged ahead.
+    pub(crate) const fn leased(&self) -> u64 {
+        self.lease
+    }
+
     /// The lock that guards it, and the status of answers while a key is locked.
     pub(crate) fn lock(&self) -> Option<(Lock, StatusCode)> {
         let lockout = self.lockout.as_ref()?;
@@ -233,9 +261,27 @@ impl Limit {
         Ok(Self { quota, meter, ..self.clone() }.within(policy))
     }
 
+    fn check_lease(&self) -> Result<(), PolicyError> {
+        let (name, lease, burst) = (&self.name, self.lease, self.quota.capacity());
+        let fault = if lease > burst {
+            format!("of {lease} units: it must be at most the burst, {burst}")
+        } else if lease > 0 && !self.meter.leases() {
+            "beside an algorithm that cannot: token buckets, fixed windows and the calendar can"
+                .to_owned()
+        } else if lease > 0 && self.lockout.is_some() {
+            "beside a lockout, which has to see every request".to_owned()
+        } else if lease > 0 && self.shadow {
+            "and is a shadow, which need not be fast".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(PolicyError::new(format!("the limit `{name}` has a lease {fault}")))
+    }
+
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         check_name("limit", &self.name)?;
         self.scope.as_deref().map_or(Ok(()), |scope| check_name("scope", scope))?;
+        self.check_lease()?;
         if let Some(lockout) = &self.lockout {
             if self.shadow {
                 let name = &self.name;

@@ -37,6 +37,16 @@ pub struct Hit<'a> {
     /// Whether it only watches: it does not count for whether the request is admitted, and is charged
     /// if the others admit the request and it fits itself.
     pub shadow: bool,
+    /// Units that this process may charge ahead and hold; 0 for none. Stores need not look at it.
+    pub lease: u64,
+}
+
+impl<'a> Hit<'a> {
+    /// A hit that takes `cost` units of the state of this name.
+    #[must_use]
+    pub const fn new(key: &'a [u8], meter: Meter, cost: u64) -> Self {
+        Self { key, meter, cost, shadow: false, lease: 0 }
+    }
 }
 
 /// Units of one charge, to be given back.

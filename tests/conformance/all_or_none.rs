@@ -38,6 +38,7 @@ pub(crate) fn a_request_charges_all_of_its_limits_or_none(backend: &mut impl Bac
                     meter: twin.meter,
                     cost: if rng.u8(..16) == 0 { most + 1 } else { rng.u64(..3) },
                     shadow: rng.u8(..8) == 0,
+                    lease: 0,
                 })
                 .collect();
             let context = format!("round {round}, request {at}, seed {seed}: {hits:?} at {now}");

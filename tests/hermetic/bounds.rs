@@ -29,7 +29,7 @@ impl Key {
 
     fn ask(&self, now: u64, cost: u64) -> Standing {
         self.clock.set(Timestamp::from_micros(now));
-        let hit = Hit { key: b"k", meter: self.meter, cost, shadow: false };
+        let hit = Hit { key: b"k", meter: self.meter, cost, shadow: false, lease: 0 };
         self.store.acquire(&[hit]).try_now().unwrap().unwrap().standings[0]
     }
 

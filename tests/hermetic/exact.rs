@@ -38,8 +38,13 @@ impl Backend for Memory {
         self.clock.set(now);
         asks.iter().for_each(|_| self.tally.request([meter]));
         let ask = |&(key, cost): &(&str, u64)| {
-            let reply =
-                self.store.acquire(&[Hit { key: key.as_bytes(), meter, cost, shadow: false }]);
+            let reply = self.store.acquire(&[Hit {
+                key: key.as_bytes(),
+                meter,
+                cost,
+                shadow: false,
+                lease: 0,
+            }]);
             reply.try_now().unwrap().unwrap().standings[0]
         };
         asks.iter().map(ask).collect()
@@ -53,6 +58,7 @@ impl Backend for Memory {
             meter: meters[at],
             cost,
             shadow: false,
+            lease: 0,
         });
         let answer = self.store.acquire(&hits).try_now().unwrap().unwrap();
         answer.standings.into_inner().unwrap()

@@ -32,7 +32,7 @@ fn take(store: &MemoryStore, key: &[u8], quota: Quota, cost: u64) -> Answer {
 }
 
 fn take_by(store: &MemoryStore, key: &[u8], meter: Meter, cost: u64) -> Answer {
-    let hit = Hit { key, meter, cost, shadow: false };
+    let hit = Hit { key, meter, cost, shadow: false, lease: 0 };
     store.acquire(&[hit]).try_now().expect("memory answers at once").unwrap()
 }
 

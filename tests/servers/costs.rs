@@ -41,7 +41,7 @@ impl Server {
     /// Charges a key, guarded by a lock if there is one.
     async fn charge(&self, names: &[String], meters: &[Meter], cost: u64) -> Vec<Standing> {
         let hit = |(name, meter): (&String, &Meter)| {
-            let hit = Hit { key: b"", meter: *meter, cost, shadow: false };
+            let hit = Hit { key: b"", meter: *meter, cost, shadow: false, lease: 0 };
             (name.clone().into_bytes(), hit)
         };
         let owned: Vec<_> = names.iter().zip(meters).map(hit).collect();

@@ -27,7 +27,9 @@ impl Backend for Joined {
     fn decide(&mut self, meter: Meter, now: Timestamp, asks: &[(&str, u64)]) -> Vec<Standing> {
         let batch: Vec<Request<'_>> = asks
             .iter()
-            .map(|(key, cost)| vec![Hit { key: key.as_bytes(), meter, cost: *cost, shadow: false }])
+            .map(|(key, cost)| {
+                vec![Hit { key: key.as_bytes(), meter, cost: *cost, shadow: false, lease: 0 }]
+            })
             .collect();
         let (found, _) = self.acquire(&batch, now);
         batch.iter().zip(found).map(|(request, found)| found.standing(&request[0], now)).collect()
@@ -40,6 +42,7 @@ impl Backend for Joined {
             meter: meters[at],
             cost,
             shadow: false,
+            lease: 0,
         });
         let (found, _) = self.acquire(&[hits.to_vec()], now);
         let standings = [0, 1].map(|at| found[at].standing(&hits[at], now));
@@ -131,6 +134,7 @@ async fn units_of_the_calendar_begin_and_end_by_the_table() {
             meter: meter(row.0),
             cost: 1,
             shadow: false,
+            lease: 0,
         });
         let (_, written) = lua.acquire(&[hits.collect()], Timestamp::from_micros(moments[0].1));
         assert_eq!(written.len(), moments.len());

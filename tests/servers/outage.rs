@@ -131,6 +131,7 @@ async fn answers(store: &RedisStore) {
         meter: Algorithm::TokenBucket.meter(Quota::per_second(1)),
         cost: 0,
         shadow: false,
+        lease: 0,
     };
     let answered = async {
         let mut in_a_row = 0;

@@ -157,7 +157,7 @@ async fn refund<'a>(
 ) -> Timestamp {
     let key: &[u8] = b"witness";
     let meter = Algorithm::TokenBucket.meter(Quota::per_day(2));
-    let hit = [Hit { key, meter, cost: 1, shadow: false }];
+    let hit = [Hit { key, meter, cost: 1, shadow: false, lease: 0 }];
     let stamp = store.acquire(&hit).await.unwrap().standings[0].stamp();
     assert!(store.acquire(&hit).await.unwrap().standings[0].fits());
     refunds.insert(fastrand::usize(..=refunds.len()), Refund { key, meter, units: 1, stamp });

@@ -17,7 +17,7 @@ pub(super) struct Holding {
     asked: u64,
     used: u64,
     /// Whether somebody is asking for more.
-    pub(super) renewing: bool,
+    renewing: bool,
     /// The older ones first. There are two only while one is being used up.
     leases: SmallVec<[Lease; 2]>,
 }
@@ -25,6 +25,8 @@ pub(super) struct Holding {
 /// Units that one charge took ahead.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lease {
+    /// Which charge it was.
+    pub(super) charge: u64,
     pub(super) units: u64,
     /// Where the key stood after the charge.
     pub(super) after: Standing,
@@ -33,6 +35,15 @@ pub(super) struct Lease {
     /// When the store was asked, by this process's clock. From then on time counts, so that nothing is
     /// used later than it may be.
     pub(super) asked: u64,
+}
+
+/// Units that were used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    pub(super) charge: u64,
+    /// The time by the store's clock, at most.
+    pub(super) now: Timestamp,
+    pub(super) standing: Standing,
 }
 
 impl Lease {
@@ -64,24 +75,24 @@ impl Holding {
         self.leases.iter().map(|lease| lease.units).sum()
     }
 
-    /// Uses `cost` units at `now`, if they are there, all of one lease: where the key then stands, and
-    /// the time by the store's clock.
-    pub(super) fn take(&mut self, cost: u64, now: u64) -> Option<(Standing, Timestamp)> {
+    /// Uses `cost` units at `now`, if they are there, all of one lease.
+    pub(super) fn take(&mut self, cost: u64, now: u64) -> Option<Taken> {
         let held = self.left(now);
         let last = *self.leases.last()?;
         let lease = self.leases.iter_mut().find(|lease| lease.units >= cost)?;
         lease.units -= cost;
         self.used = now;
-        let stamp = lease.after.stamp;
+        // The units that come back first are used first, so these are known by when they are back.
+        let stamp = self.meter.rest(lease.after.stamp, lease.units);
+        let charge = lease.charge;
         let now = last.now(now);
         let standing = self.meter.standing_of_held(last.after, held, cost, now);
-        Some((Standing { stamp, ..standing }, now))
+        Some(Taken { charge, now, standing: Standing { stamp, ..standing } })
     }
 
     /// Puts units back that were taken, as far as their lease is still there.
-    pub(super) fn put_back(&mut self, units: u64, taken: Standing) {
-        let lease = self.leases.iter_mut().find(|lease| lease.after.stamp == taken.stamp);
-        if let Some(lease) = lease {
+    pub(super) fn put_back(&mut self, units: u64, charge: u64) {
+        if let Some(lease) = self.leases.iter_mut().find(|lease| lease.charge == charge) {
             lease.units += units;
         }
     }
@@ -119,6 +130,14 @@ impl Holding {
     /// The store had less than was asked for.
     pub(super) fn shrink(&mut self) {
         self.size = (self.size / 2).max(1);
+    }
+
+    pub(super) fn renewing(&mut self, renewing: bool) {
+        self.renewing = renewing;
+    }
+
+    pub(super) const fn is_renewing(&self) -> bool {
+        self.renewing
     }
 
     pub(super) fn is_idle(&self, now: u64, after: u64) -> bool {

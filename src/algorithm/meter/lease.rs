@@ -1,9 +1,5 @@
 use super::Meter;
-use crate::{
-    algorithm::FullAt,
-    decision::Standing,
-    time::Timestamp,
-};
+use crate::{algorithm::FullAt, decision::Standing, time::Timestamp};
 
 impl Meter {
     /// Whether units may be charged ahead and used later.

@@ -17,7 +17,7 @@ use crate::support::{memory, secs};
 const THREADS: usize = 8;
 
 fn hit(key: &[u8], quota: Quota) -> Hit<'_> {
-    Hit { key, meter: Algorithm::TokenBucket.meter(quota), cost: 1, shadow: false }
+    Hit { key, meter: Algorithm::TokenBucket.meter(quota), cost: 1, shadow: false, lease: 0 }
 }
 
 fn admits(store: &MemoryStore, hits: &[Hit<'_>]) -> bool {

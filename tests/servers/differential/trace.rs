@@ -219,7 +219,7 @@ fn guarded<'a>(rng: &mut Rng, counted: &'a Counted, locks: bool) -> Vec<Hit<'a>>
     }
     let (name, locks) = &counted.lock;
     let meter = locks[usize::from(rng.u8(..16) == 0)];
-    let lock = Hit { key: name.as_bytes(), meter, cost: hit.cost, shadow: false };
+    let lock = Hit { key: name.as_bytes(), meter, cost: hit.cost, shadow: false, lease: 0 };
     vec![hit, lock]
 }
 
@@ -236,5 +236,5 @@ fn hit<'a>(rng: &mut Rng, Counted { key, limits, .. }: &'a Counted) -> Hit<'a> {
         _ => u64::MAX,
     };
     let shadow = rng.u8(..8) == 0;
-    Hit { key: key.as_bytes(), meter, cost, shadow }
+    Hit { key: key.as_bytes(), meter, cost, shadow, lease: 0 }
 }

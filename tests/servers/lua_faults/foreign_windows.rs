@@ -89,8 +89,10 @@ async fn a_foreign_key_of_a_window_is_a_typed_error_and_never_a_silent_pass() {
             server.command(&spoiler);
             let dump = server.command(&["DUMP", "faults:bad"]);
             for cost in [0, 1, 11] {
-                let good = Hit { key: b"good", meter: meter(LOG), cost: 1, shadow: false };
-                let bad = Hit { key: b"bad", meter: meter(algorithm), cost, shadow: false };
+                let good =
+                    Hit { key: b"good", meter: meter(LOG), cost: 1, shadow: false, lease: 0 };
+                let bad =
+                    Hit { key: b"bad", meter: meter(algorithm), cost, shadow: false, lease: 0 };
                 for hits in [[good, bad], [bad, good]] {
                     let error = try_charge(&store, &hits).await.unwrap_err();
                     assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{spoiler:?}: {error}");
@@ -122,7 +124,7 @@ async fn a_state_of_any_time_is_one_and_nobody_is_locked_for_long() {
         (COUNTER, "9999999999999999 9999999999 9999999999", 0),
     ] {
         lua.server().command(&["SET", "k", state]);
-        let look = Hit { key: b"k", meter: meter(algorithm), cost: 0, shadow: false };
+        let look = Hit { key: b"k", meter: meter(algorithm), cost: 0, shadow: false, lease: 0 };
         let now = Timestamp::from_micros(START);
         let (found, written) = lua.acquire(&[vec![look]], now);
         let standing = found[0].standing(&look, now);

@@ -18,12 +18,12 @@ use crate::{
 const QUOTA: Quota = Quota::per_day(2);
 
 fn bucket(cost: u64) -> Hit<'static> {
-    Hit { key: b"k", meter: Algorithm::TokenBucket.meter(QUOTA), cost, shadow: false }
+    Hit { key: b"k", meter: Algorithm::TokenBucket.meter(QUOTA), cost, shadow: false, lease: 0 }
 }
 
 fn lock(after: u64, length: Duration) -> Hit<'static> {
     let meter = Meter::Lock(Lockout::new(length).after(after).lock(QUOTA));
-    Hit { key: b"lock", meter, cost: 1, shadow: false }
+    Hit { key: b"lock", meter, cost: 1, shadow: false, lease: 0 }
 }
 
 #[tokio::test]

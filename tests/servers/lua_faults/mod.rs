@@ -38,7 +38,13 @@ async fn redis() -> (RedisServer, RedisStore) {
 }
 
 fn hit(key: &str, quota: Quota, cost: u64) -> Hit<'_> {
-    Hit { key: key.as_bytes(), meter: Algorithm::TokenBucket.meter(quota), cost, shadow: false }
+    Hit {
+        key: key.as_bytes(),
+        meter: Algorithm::TokenBucket.meter(quota),
+        cost,
+        shadow: false,
+        lease: 0,
+    }
 }
 
 /// Where each hit of a request stands.

@@ -39,7 +39,7 @@ fn meter(algorithm: Algorithm) -> Meter {
 }
 
 fn hit(meter: Meter, cost: u64) -> Hit<'static> {
-    Hit { key: b"k", meter, cost, shadow: false }
+    Hit { key: b"k", meter, cost, shadow: false, lease: 0 }
 }
 
 /// Units that are left at a moment, once a request of `cost` was decided.
@@ -209,7 +209,7 @@ async fn a_foreign_key_fails_only_its_own_refund_and_stays_as_it_is() {
             server.command(&["FLUSHALL"]);
             let meter = meter(algorithm);
             let keys: [&[u8]; 3] = [b"first", b"bad", b"last"];
-            let hits = keys.map(|key| Hit { key, meter, cost: 10, shadow: false });
+            let hits = keys.map(|key| Hit { key, meter, cost: 10, shadow: false, lease: 0 });
             let standings = try_charge(&store, &hits).await.unwrap();
             let bad = format!("{PREFIX}bad");
             server.command(&["DEL", &bad]);
@@ -228,7 +228,7 @@ async fn a_foreign_key_fails_only_its_own_refund_and_stays_as_it_is() {
             assert!(error.to_string().contains("WRONGTYPE"), "{algorithm:?}, {spoiler:?}: {error}");
             assert_eq!(server.command(&["DUMP", &bad]), dump, "{algorithm:?}, {spoiler:?}");
             for key in [b"first".as_slice(), b"last"] {
-                let look = Hit { key, meter, cost: 0, shadow: false };
+                let look = Hit { key, meter, cost: 0, shadow: false, lease: 0 };
                 let remaining = try_charge(&store, &[look]).await.unwrap()[0].remaining();
                 assert_eq!(remaining, 10, "{algorithm:?}, {spoiler:?}");
             }

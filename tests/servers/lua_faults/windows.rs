@@ -28,7 +28,7 @@ fn meter(algorithm: Algorithm, units: u64) -> Meter {
 }
 
 fn hit(meter: Meter, cost: u64) -> Hit<'static> {
-    Hit { key: b"k", meter, cost, shadow: false }
+    Hit { key: b"k", meter, cost, shadow: false, lease: 0 }
 }
 
 fn at(lua: &mut Joined, micros: u64, meter: Meter, cost: u64) -> Standing {
