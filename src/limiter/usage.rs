@@ -89,8 +89,9 @@ impl Decision {
         self.again(|_| Some(0)).await
     }
 
-    /// Gives back all that was charged for the request and has not come back by itself. A second call
-    /// gives back nothing.
+    /// Gives back all that was charged by this decision and has not come back by itself. A second call
+    /// gives back nothing, and what another layer has charged is left to it: of one policy on a router
+    /// and on a route, the outer layer's decision is the one that charged.
     ///
     /// Of a token bucket, that is the time that the charge has left; over any time `t` a key is then
     /// admitted at most `burst + rate × t` units, and those that were given back in that time. Of

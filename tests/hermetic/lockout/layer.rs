@@ -193,6 +193,21 @@ async fn what_this_instance_decides_alone_locks_too() {
 }
 
 #[tokio::test]
+async fn a_reset_lifts_what_this_instance_locked_alone() {
+    let broken = Broken::Now(StoreErrorKind::Unreachable);
+    let limiter = Limiter::new(Flaky::broken(memory().0, broken));
+    let policy = Policy::new("login").limit(Global, forbidding(1));
+    let policy = policy.on_failure(OnFailure::Local { share: 1.0 }).build().unwrap();
+    let mut client = Client::sharing(&limiter, policy.clone());
+    client.exhaust().await;
+    assert_eq!(client.send().await.status(), StatusCode::FORBIDDEN);
+    let limit = policy.limits().next().unwrap();
+    // The store is still down, and the caller hears of it.
+    limiter.reset(limit, Key::new("global", "all")).await.unwrap_err();
+    assert_eq!(client.send().await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
 async fn policies_share_a_lock_only_if_both_share_the_limit() {
     for (shared, status) in [(true, StatusCode::FORBIDDEN), (false, StatusCode::OK)] {
         let limiter = Limiter::new(Later(memory().0));

@@ -67,7 +67,7 @@ async fn a_lock_lives_until_it_ends_in_milliseconds() {
             let now = Timestamp::from_micros(START + at * 1_000);
             let (_, written) = lua.acquire(&batch, now);
             assert_eq!(written.len(), 1, "of a denied request, the lock alone");
-            assert_eq!((written[0].key.as_str(), written[0].ttl), ("lock", ttl), "{length:?}");
+            assert_eq!((written[0].key.as_str(), written[0].ttl), ("lock", ttl + 1), "{length:?}");
             let end = START + at * 1_000 + ttl * 1_000;
             let Kept::Text(text) = &written[0].kept else { panic!("{written:?}") };
             let until: u64 = text.split(' ').next().unwrap().parse().unwrap();
