@@ -10,6 +10,7 @@ mod handle;
 mod headers;
 mod key;
 mod layer;
+mod lease;
 mod lockout;
 mod memory;
 #[cfg(feature = "metrics")]

@@ -38,9 +38,10 @@ pub(super) struct Lease {
 }
 
 /// Units that were used.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Taken {
-    pub(super) charge: u64,
+    /// Of which charges, and how many of each.
+    charges: SmallVec<[(u64, u64); 2]>,
     /// The time by the store's clock, at most.
     pub(super) now: Timestamp,
     pub(super) standing: Standing,
@@ -59,7 +60,8 @@ impl Holding {
             key: key.into(),
             meter,
             size: 1,
-            asked: now,
+            // Of how long one unit lasts, nothing is known yet.
+            asked: now.saturating_sub(SHORT),
             used: now,
             renewing: false,
             leases: SmallVec::new(),
@@ -75,25 +77,38 @@ impl Holding {
         self.leases.iter().map(|lease| lease.units).sum()
     }
 
-    /// Uses `cost` units at `now`, if they are there, all of one lease.
+    /// Uses `cost` units at `now`, if they are there.
     pub(super) fn take(&mut self, cost: u64, now: u64) -> Option<Taken> {
         let held = self.left(now);
-        let last = *self.leases.last()?;
-        let lease = self.leases.iter_mut().find(|lease| lease.units >= cost)?;
-        lease.units -= cost;
+        if held < cost {
+            return None;
+        }
         self.used = now;
-        // The units that come back first are used first, so these are known by when they are back.
-        let stamp = self.meter.rest(lease.after.stamp, lease.units);
-        let charge = lease.charge;
+        let last = *self.leases.last()?;
+        let (mut charges, mut missing, mut stamp) = (SmallVec::new(), cost, None);
+        for lease in self.leases.iter_mut().filter(|lease| lease.units > 0) {
+            let units = lease.units.min(missing);
+            lease.units -= units;
+            missing -= units;
+            charges.push((lease.charge, units));
+            // The units that come back first are used first; these are known by when they are back.
+            stamp.get_or_insert_with(|| self.meter.rest(lease.after.stamp, lease.units));
+            if missing == 0 {
+                break;
+            }
+        }
         let now = last.now(now);
         let standing = self.meter.standing_of_held(last.after, held, cost, now);
-        Some(Taken { charge, now, standing: Standing { stamp, ..standing } })
+        let stamp = stamp.unwrap_or(standing.stamp);
+        Some(Taken { charges, now, standing: Standing { stamp, ..standing } })
     }
 
-    /// Puts units back that were taken, as far as their lease is still there.
-    pub(super) fn put_back(&mut self, units: u64, charge: u64) {
-        if let Some(lease) = self.leases.iter_mut().find(|lease| lease.charge == charge) {
-            lease.units += units;
+    /// Puts units back that were taken, as far as their leases are still there.
+    pub(super) fn put_back(&mut self, taken: &Taken) {
+        for (charge, units) in &taken.charges {
+            if let Some(lease) = self.leases.iter_mut().find(|lease| lease.charge == *charge) {
+                lease.units += units;
+            }
         }
     }
 

@@ -168,7 +168,7 @@ impl Leases {
 
     fn put_back(&self, hits: &[Hit<'_>], taken: &[Taken]) {
         for (hit, taken) in hits.iter().zip(taken) {
-            self.table.put_back(hit.key, hit.cost, taken.charge);
+            self.table.put_back(hit.key, taken);
         }
     }
 

@@ -48,8 +48,8 @@ impl Table {
         })?
     }
 
-    pub(super) fn put_back(&self, key: &[u8], units: u64, charge: u64) {
-        self.with(key, |holding| holding.put_back(units, charge));
+    pub(super) fn put_back(&self, key: &[u8], taken: &Taken) {
+        self.with(key, |holding| holding.put_back(taken));
     }
 
     /// Units to ask the store for. None, if somebody else is asking, or there are too many keys.

@@ -120,7 +120,7 @@ impl Trip {
         let mut all: Vec<Standing> = Vec::with_capacity(self.hits.len());
         let mut admitted = true;
         for asked in &self.hits {
-            let standing = match asked.taken {
+            let standing = match &asked.taken {
                 Some(taken) => Some(taken.standing),
                 None => standings.next(),
             };
@@ -129,9 +129,9 @@ impl Trip {
             all.push(standing);
         }
         for (asked, standing) in self.hits.iter().zip(&mut all) {
-            if let Some(taken) = asked.taken {
+            if let Some(taken) = &asked.taken {
                 if !admitted {
-                    self.leases.table.put_back(&asked.key, asked.cost, taken.charge);
+                    self.leases.table.put_back(&asked.key, taken);
                 }
             } else if let Some(units) = asked.ask {
                 self.leases.table.asked(&asked.key);
@@ -173,7 +173,7 @@ impl Drop for Trip {
         }
         for asked in mem::take(&mut self.hits) {
             if let Some(taken) = asked.taken {
-                self.leases.table.put_back(&asked.key, asked.cost, taken.charge);
+                self.leases.table.put_back(&asked.key, &taken);
             } else if asked.ask.is_some() {
                 self.leases.table.asked(&asked.key);
             }
