@@ -105,19 +105,20 @@ impl DenyCache {
         if self.len.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        // Denials that a lock would count have to be made by the store.
+        // Denials that a lock counts have to be made by the store.
         let locks = hits.iter().any(|hit| hit.meter.guards());
         let mut known = SmallVec::<[Option<(Reading, Timestamp)>; 4]>::new();
-        let mut denied = None;
+        let (mut denied, mut fitted) = (None, true);
         for hit in hits {
             let found = self.find(hit, now);
-            let counts = hit.cost > 0 && !hit.shadow && (hit.meter.guards() || !locks);
-            if let Some((found, then)) = found
-                && counts
-                && !hit.meter.fits(found, hit.cost, then)
-            {
-                denied = Some(then);
+            let fits = found.is_none_or(|(found, then)| hit.meter.fits(found, hit.cost, then));
+            if hit.meter.guards() && fits && !fitted {
+                return None;
             }
+            if !fits && !hit.shadow && (hit.meter.guards() || !locks) {
+                denied = found.map(|(_, then)| then);
+            }
+            fitted = fits;
             known.push(found);
         }
         let now = denied?;

@@ -152,8 +152,14 @@ impl Limiter {
         let (limits, mut charge) = gather(pairs)?;
         let limits = Limits::Own(&limits);
         let timer = telemetry::Timer::start();
-        let answer = charge.acquire(limits, self.0.desk()).await;
-        timer.stop();
+        let answer = match charge.acquire(limits, self.0.desk()).try_now() {
+            Ok(answer) => answer,
+            Err(reply) => {
+                let answer = reply.await;
+                timer.stop();
+                answer
+            }
+        };
         let answer = self.0.heard(charge.ask(), answer)?;
         Ok(decided(charge.decision(limits, &answer, self)))
     }
@@ -278,13 +284,12 @@ impl Inner {
         Desk { store: &self.fallback, leases: None, cache: None }
     }
 
-    /// Takes note of the store's answer. It may be anybody's store, so the answer is one only if it fits
-    /// what was asked.
+    /// Takes note of the store's answer, which, of anybody's store, need not fit what was asked.
     fn heard(&self, ask: &Ask, answer: Result<Answer, StoreError>) -> Result<Answer, StoreError> {
+        let answer = ask.verify(answer);
         if let Ok(Answer { source: Source::Cache | Source::Lease, .. }) = answer {
             return answer;
         }
-        let answer = ask.verify(answer);
         self.health.note(&answer);
         if let (Some(cache), Ok(answer)) = (&self.cache, &answer) {
             ask.teach(cache, answer);

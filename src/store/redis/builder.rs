@@ -109,7 +109,7 @@ impl RedisStoreBuilder {
     pub(super) fn open(self, pool: Pool) -> RedisStore {
         RedisStore(Arc::new(Inner {
             slots: Slots::new(pool, self.connections, self.connect_timeout),
-            gathering: Gathering::new(self.connections),
+            gathering: Gathering::new(self.connections, self.deadline),
             deadline: self.deadline,
             prefix: self.prefix,
         }))

@@ -7,12 +7,12 @@
 use std::{
     collections::VecDeque,
     mem,
-    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use deadpool_redis::redis::Value;
+use smallvec::SmallVec;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{
@@ -34,12 +34,14 @@ const MAX_WAITING: usize = 16_384;
 const DRIVERS: usize = 2;
 /// A batch that takes longer holds up others no more: there may be one for each connection.
 const SLOW: Duration = Duration::from_millis(2);
-/// Requests whose deadlines lie so close together are given up at once.
-const SLACK: Duration = Duration::from_millis(1);
+/// A driver that took nothing for so many deadlines is held up, maybe for ever, by others on its
+/// runtime: it does not count any more.
+const STUCK: u32 = 2;
 
 pub(super) struct Gathering {
     state: Mutex<State>,
     clock: MonotonicClock,
+    deadline: Duration,
     drivers: usize,
 }
 
@@ -48,7 +50,10 @@ struct State {
     waiting: VecDeque<Waiting>,
     /// Whether a request is under way on its caller's task. Nobody depends on that task.
     alone: bool,
-    drivers: usize,
+    /// Each driver's number, and when it took its last batch, by the clock.
+    drivers: SmallVec<[(u64, Duration); 4]>,
+    /// Drivers so far.
+    number: u64,
     /// When the last batch was taken, by the clock.
     taken_at: Duration,
 }
@@ -58,33 +63,36 @@ struct Waiting {
     request: Request,
     /// Its deadline, by the clock.
     until: Duration,
-    /// Taken when it is answered.
-    answer: Option<oneshot::Sender<Result<Answer, StoreError>>>,
+    answer: oneshot::Sender<Result<Answer, StoreError>>,
 }
 
 /// What becomes of a request.
 pub(super) enum Entry {
     /// It goes out on its caller's task.
     Alone(Request),
-    /// The answer will come. With `true`, the caller has to spawn a driver.
-    Waits(oneshot::Receiver<Result<Answer, StoreError>>, bool),
+    /// The answer will come, by the driver of this number, if there is one, whom the caller has to
+    /// spawn.
+    Waits(oneshot::Receiver<Result<Answer, StoreError>>, Option<u64>),
     /// Too many wait.
     Full,
 }
 
 impl Gathering {
-    pub(super) fn new(connections: usize) -> Self {
+    pub(super) fn new(connections: usize, deadline: Duration) -> Self {
         Self {
             state: Mutex::default(),
             clock: MonotonicClock::new(),
+            deadline,
             drivers: connections.max(DRIVERS),
         }
     }
 
-    pub(super) fn enter(&self, request: Request, deadline: Duration) -> Entry {
+    pub(super) fn enter(&self, request: Request) -> Entry {
         let now = self.clock.elapsed();
+        let stuck = self.deadline * STUCK;
         let mut state = self.lock();
-        if !state.alone && state.drivers == 0 && state.waiting.is_empty() {
+        state.drivers.retain(|(_, seen)| now.saturating_sub(*seen) < stuck);
+        if !state.alone && state.drivers.is_empty() && state.waiting.is_empty() {
             state.alone = true;
             return Entry::Alone(request);
         }
@@ -92,12 +100,16 @@ impl Gathering {
             return Entry::Full;
         }
         let (answer, receiver) = oneshot::channel();
-        let until = now + deadline;
-        state.waiting.push_back(Waiting { request, until, answer: Some(answer) });
+        state.waiting.push_back(Waiting { request, until: now + self.deadline, answer });
         let slow = now.saturating_sub(state.taken_at) > SLOW;
-        let drive = state.drivers < if slow { self.drivers } else { DRIVERS };
-        state.drivers += usize::from(drive);
-        Entry::Waits(receiver, drive)
+        let drive = state.drivers.len() < if slow { self.drivers } else { DRIVERS };
+        let number = drive.then(|| {
+            state.number += 1;
+            let number = state.number;
+            state.drivers.push((number, now));
+            number
+        });
+        Entry::Waits(receiver, number)
     }
 
     /// The request that went out alone has ended.
@@ -105,8 +117,9 @@ impl Gathering {
         self.lock().alone = false;
     }
 
-    /// What waits, up to the size of a batch. None, if nobody does: then the driver has ended.
-    fn take(&self) -> Option<Vec<Waiting>> {
+    /// What waits, up to the size of a batch, for the driver of this number. None, if nobody does: then
+    /// the driver has ended.
+    fn take(&self, driver: u64) -> Option<Vec<Waiting>> {
         let now = self.clock.elapsed();
         let mut gone = Vec::new();
         let mut batch = Vec::new();
@@ -118,28 +131,29 @@ impl Gathering {
                 break;
             }
             let Some(next) = state.waiting.pop_front() else { break };
-            if next.answer.as_ref().is_none_or(oneshot::Sender::is_closed) {
+            if next.answer.is_closed() {
                 hits -= next.request.hits().len();
                 gone.push(next);
             } else {
                 batch.push(next);
             }
         }
+        state.drivers.retain(|(number, _)| *number != driver);
         if batch.is_empty() {
-            state.drivers -= 1;
             return None;
         }
+        state.drivers.push((driver, now));
         state.taken_at = now;
         Some(batch)
     }
 
     /// A driver went away before its end, with its runtime. Without another one, those that wait would
-    /// wait for ever.
-    fn abandon(&self) {
+    /// wait in vain.
+    fn abandon(&self, driver: u64) {
         let mut state = self.lock();
-        state.drivers -= 1;
-        let waiting =
-            if state.drivers == 0 { mem::take(&mut state.waiting) } else { VecDeque::new() };
+        state.drivers.retain(|(number, _)| *number != driver);
+        let alone = state.drivers.is_empty();
+        let waiting = if alone { mem::take(&mut state.waiting) } else { VecDeque::new() };
         drop(state);
         drop(waiting);
     }
@@ -149,91 +163,93 @@ impl Gathering {
     }
 }
 
-/// Sends batches until nobody waits.
-pub(super) async fn drive(inner: Arc<Inner>) {
-    let mut driving = Driving { gathering: &inner.gathering, ended: false };
-    while let Some(batch) = inner.gathering.take() {
-        inner.ask_for(batch).await;
-    }
-    driving.ended = true;
-}
-
-struct Driving<'a> {
-    gathering: &'a Gathering,
+/// Sends batches until nobody waits. It has its place from when its number is given, so that it also
+/// leaves it if its task never runs.
+pub(super) struct Driver {
+    inner: Arc<Inner>,
+    number: u64,
     ended: bool,
 }
 
-impl Drop for Driving<'_> {
+impl Driver {
+    pub(super) const fn new(inner: Arc<Inner>, number: u64) -> Self {
+        Self { inner, number, ended: false }
+    }
+
+    pub(super) async fn drive(mut self) {
+        while let Some(batch) = self.inner.gathering.take(self.number) {
+            self.inner.ask_for(batch).await;
+        }
+        self.ended = true;
+    }
+}
+
+impl Drop for Driver {
     fn drop(&mut self) {
         if !self.ended {
-            self.gathering.abandon();
+            self.inner.gathering.abandon(self.number);
         }
     }
 }
 
 impl Inner {
-    /// Sends one batch, and gives everybody in it an answer, by their deadlines.
-    async fn ask_for(&self, mut batch: Vec<Waiting>) {
-        let call = Call::acquire(batch.iter().map(|waiting| &waiting.request));
-        let mut used = None;
-        let outcome = {
-            let mut asking = pin!(self.ask(&call, &mut used));
-            loop {
-                let now = self.gathering.clock.elapsed();
-                let next = batch.iter().find(|waiting| waiting.answer.is_some());
-                let Some(next) = next.map(|waiting| waiting.until) else { break None };
-                let left = next.saturating_sub(now) + SLACK;
-                match timeout(left, asking.as_mut()).await {
-                    Ok(outcome) => break Some(outcome),
-                    Err(_elapsed) => self.expire(&mut batch),
-                }
-            }
-        };
-        match outcome {
-            Some(outcome) => distribute(batch, outcome),
-            None => {
-                if let Some(link) = used {
-                    self.slots.timed_out(&link, &self.timeout(), batch.len());
-                }
-            }
+    /// The answer to a request that waits, before its deadline, whatever becomes of its driver.
+    pub(super) async fn wait(
+        &self,
+        answer: oneshot::Receiver<Result<Answer, StoreError>>,
+    ) -> Result<Answer, StoreError> {
+        match timeout(self.deadline, answer).await {
+            Ok(answer) => answer.unwrap_or_else(|_gone| Err(abandoned())),
+            Err(_elapsed) => Err(self.timeout()),
         }
     }
 
-    fn expire(&self, batch: &mut [Waiting]) {
-        let now = self.gathering.clock.elapsed();
-        for waiting in batch.iter_mut().filter(|waiting| waiting.until <= now) {
-            waiting.answer(Err(self.timeout()));
+    /// Sends one batch, and gives everybody in it an answer, before the deadline of the last.
+    async fn ask_for(&self, batch: Vec<Waiting>) {
+        let call = Call::acquire(batch.iter().map(|waiting| &waiting.request));
+        let until = batch.last().map_or(Duration::ZERO, |waiting| waiting.until);
+        let left = until.saturating_sub(self.gathering.clock.elapsed());
+        let mut used = None;
+        match timeout(left, self.ask(&call, &mut used)).await {
+            Ok(outcome) => distribute(batch, outcome),
+            Err(_elapsed) => {
+                let error = self.timeout();
+                if let Some(link) = used {
+                    self.slots.timed_out(&link, &error, batch.len());
+                }
+                distribute(batch, Err(error));
+            }
         }
     }
 }
 
 impl Waiting {
     /// Nobody need be there any more to hear it.
-    fn answer(&mut self, answer: Result<Answer, StoreError>) {
-        if let Some(sender) = self.answer.take() {
-            let _ = sender.send(answer);
-        }
+    fn answer(self, answer: Result<Answer, StoreError>) {
+        let _ = self.answer.send(answer);
     }
 }
 
-fn distribute(mut batch: Vec<Waiting>, outcome: Result<Value, StoreError>) {
+fn distribute(batch: Vec<Waiting>, outcome: Result<Value, StoreError>) {
     let hits = batch.iter().map(|waiting| waiting.request.hits().len()).sum();
-    let outcome = outcome.and_then(|value| {
-        let (now, mut values) = wire::answers(&value, hits)?;
-        for waiting in &mut batch {
-            let (own, rest) = values.split_at(waiting.request.hits().len());
-            values = rest;
-            let answer = waiting.request.answer(now, own);
-            waiting.answer(answer);
+    let answers = match &outcome {
+        Ok(value) => wire::answers(value, hits),
+        Err(error) => Err(error.clone()),
+    };
+    match answers {
+        Ok((now, mut values)) => {
+            for waiting in batch {
+                let (own, rest) = values.split_at(waiting.request.hits().len());
+                values = rest;
+                let answer = waiting.request.answer(now, own);
+                waiting.answer(answer);
+            }
         }
-        Ok(())
-    });
-    if let Err(error) = outcome {
-        batch.iter_mut().for_each(|waiting| waiting.answer(Err(error.clone())));
+        Err(error) => batch.into_iter().for_each(|waiting| waiting.answer(Err(error.clone()))),
     }
 }
 
 /// An error for those whose driver went away.
-pub(super) fn abandoned() -> StoreError {
+fn abandoned() -> StoreError {
     StoreError::new(StoreErrorKind::Unreachable, "the runtime that asked Redis has ended")
 }

@@ -22,7 +22,7 @@ pub use self::builder::RedisStoreBuilder;
 use self::{
     builder::Target,
     call::Call,
-    gather::{Entry, Gathering},
+    gather::{Driver, Entry, Gathering},
     slot::Link,
     slots::Slots,
     wire::Request,
@@ -112,16 +112,17 @@ impl Store for RedisStore {
             return Reply::now(Err(error));
         }
         let request = Request::new(&self.0.prefix, hits);
-        match self.0.gathering.enter(request, self.0.deadline) {
+        match self.0.gathering.enter(request) {
             Entry::Alone(request) => {
                 let alone = Alone(Arc::clone(&self.0));
                 Reply::later(async move { alone.ask(&request).await })
             }
-            Entry::Waits(answer, drive) => {
-                if drive {
-                    tokio::spawn(gather::drive(Arc::clone(&self.0)));
+            Entry::Waits(answer, driver) => {
+                let inner = Arc::clone(&self.0);
+                if let Some(number) = driver {
+                    tokio::spawn(Driver::new(Arc::clone(&inner), number).drive());
                 }
-                Reply::later(async { answer.await.unwrap_or_else(|_| Err(gather::abandoned())) })
+                Reply::later(async move { inner.wait(answer).await })
             }
             Entry::Full => Reply::now(Err(StoreError::new(
                 StoreErrorKind::Overloaded,
