@@ -50,7 +50,8 @@ struct Entry {
     key: Box<[u8]>,
     meter: Meter,
     cost: u64,
-    found: Reading,
+    /// None, if it has changed since.
+    found: Option<Reading>,
     /// When it was found, by the store's clock.
     then: Timestamp,
     /// When the store was asked, by this process's clock.
@@ -65,20 +66,19 @@ impl std::fmt::Debug for Entry {
 }
 
 impl Entry {
-    /// What it comes to at `now`, by the store's and by this process's clock. None, if it says nothing
-    /// any more about a hit of this meter and cost.
+    /// What it comes to at `now`, by the store's and by this process's clock. None, if it does not say
+    /// what a hit of this meter and cost finds.
     fn reading(&self, meter: &Meter, cost: u64, now: u64) -> Option<(Reading, Timestamp)> {
-        let passed = now.saturating_sub(self.asked);
+        let (found, passed) = (self.found?, now.saturating_sub(self.asked));
         if self.meter != *meter || (matches!(meter, Meter::SlidingLog(_)) && cost != self.cost) {
             return None;
         }
         let now = self.then.saturating_add(Duration::from_micros(passed));
-        Some((meter.later(self.found, self.then, now)?, now))
+        Some((meter.later(found, self.then, now)?, now))
     }
 
-    fn is_over(&self, now: u64, longest: u64) -> bool {
-        let passed = now.saturating_sub(self.asked);
-        passed >= longest || self.reading(&self.meter, self.cost, now).is_none()
+    const fn is_over(&self, now: u64, longest: u64) -> bool {
+        now.saturating_sub(self.asked) >= longest
     }
 }
 
@@ -99,10 +99,16 @@ impl DenyCache {
         self.clock.now().as_micros()
     }
 
+    /// Whether nothing is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len.load(Ordering::Relaxed) == 0
+    }
+
     /// The denial of a request at `now`, if what is known of one of its hits denies it. The others stand
-    /// as they did when they were denied together, or, where nothing is known, as if nothing was taken.
+    /// as they did when they were denied together, or, where nothing is known, as if nothing was taken:
+    /// who comes with a new key each time is not asked about either.
     pub(crate) fn denied(&self, hits: &[Hit<'_>], now: u64) -> Option<Answer> {
-        if self.len.load(Ordering::Relaxed) == 0 {
+        if self.is_empty() {
             return None;
         }
         // Denials that a lock counts have to be made by the store.
@@ -110,7 +116,7 @@ impl DenyCache {
         let mut known = SmallVec::<[Option<(Reading, Timestamp)>; 4]>::new();
         let (mut denied, mut fitted) = (None, true);
         for hit in hits {
-            let found = self.find(hit, now);
+            let found = self.find(hit, now)?;
             let fits = found.is_none_or(|(found, then)| hit.meter.fits(found, hit.cost, then));
             if hit.meter.guards() && fits && !fitted {
                 return None;
@@ -130,40 +136,55 @@ impl DenyCache {
         Some(Answer { now, source: Source::Cache, standings, found: Vec::new() })
     }
 
-    /// Takes note of what a store, asked at `asked`, found when it denied a request.
+    /// Takes note of what a store, asked at `asked`, found when it denied a request. Without that, the
+    /// request may have been charged: what was known before has changed.
     pub(crate) fn learn(&self, hits: &[Hit<'_>], answer: &Answer, asked: u64) {
+        if answer.found.is_empty() {
+            for hit in hits.iter().filter(|hit| hit.cost > 0) {
+                self.change(&mut self.shard(self.hash(hit.key)), hit.key, asked);
+            }
+        }
         for (hit, found) in hits.iter().zip(&answer.found) {
             let Hit { key, meter, cost, .. } = *hit;
-            let (key, found, then) = (key.into(), *found, answer.now);
+            let (key, found, then) = (key.into(), Some(*found), answer.now);
             self.keep(Entry { key, meter, cost, found, then, asked });
         }
     }
 
     /// Forgets a key, which was reset or given something back.
     pub(crate) fn forget(&self, key: &[u8]) {
-        let hash = self.hasher.hash_one(key);
-        let mut shard = self.shard(hash);
-        shard.forgotten = self.now();
-        if let Ok(entry) = shard.entries.find_entry(hash, |entry| *entry.key == *key) {
-            entry.remove();
-            self.len.fetch_sub(1, Ordering::Relaxed);
+        let now = self.now();
+        let mut shard = self.shard(self.hash(key));
+        shard.forgotten = now;
+        self.change(&mut shard, key, now);
+    }
+
+    /// That what was known is over is worth knowing: the store then is asked about the key.
+    fn change(&self, shard: &mut Shard, key: &[u8], asked: u64) {
+        let entry = shard.entries.find_mut(self.hash(key), |entry| *entry.key == *key);
+        if let Some(entry) = entry.filter(|entry| entry.asked <= asked) {
+            (entry.found, entry.asked) = (None, asked);
         }
     }
 
-    fn find(&self, hit: &Hit<'_>, now: u64) -> Option<(Reading, Timestamp)> {
-        let hash = self.hasher.hash_one(hit.key);
+    /// What is known of a hit at `now`, by the store's clock. None, if it is something else than what
+    /// this hit would find.
+    fn find(&self, hit: &Hit<'_>, now: u64) -> Option<Option<(Reading, Timestamp)>> {
+        let hash = self.hash(hit.key);
         let mut shard = self.shard(hash);
-        let entry = shard.entries.find_entry(hash, |entry| *entry.key == *hit.key).ok()?;
+        let Ok(entry) = shard.entries.find_entry(hash, |entry| *entry.key == *hit.key) else {
+            return Some(None);
+        };
         if entry.get().is_over(now, self.longest) {
             entry.remove();
             self.len.fetch_sub(1, Ordering::Relaxed);
-            return None;
+            return Some(None);
         }
-        entry.get().reading(&hit.meter, hit.cost, now)
+        entry.get().reading(&hit.meter, hit.cost, now).map(Some)
     }
 
     fn keep(&self, entry: Entry) {
-        let hash = self.hasher.hash_one(&*entry.key);
+        let hash = self.hash(&entry.key);
         let mut shard = self.shard(hash);
         let Shard { entries, forgotten } = &mut *shard;
         if entry.asked <= *forgotten {
@@ -171,7 +192,10 @@ impl DenyCache {
         }
         let before = entries.len();
         if let Some(known) = entries.find_mut(hash, |known| known.key == entry.key) {
-            *known = entry;
+            // Answers may overtake each other.
+            if known.asked <= entry.asked {
+                *known = entry;
+            }
             return;
         }
         if before >= SHARD {
@@ -182,8 +206,12 @@ impl DenyCache {
                 entries.clear();
             }
         }
-        entries.insert_unique(hash, entry, |entry| self.hasher.hash_one(&*entry.key));
+        entries.insert_unique(hash, entry, |entry| self.hash(&entry.key));
         self.len.fetch_add(entries.len().wrapping_sub(before), Ordering::Relaxed);
+    }
+
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
     }
 
     fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {

@@ -126,7 +126,7 @@ impl Ask {
 
     /// Has `cache` take note of the store's answer.
     pub(super) fn teach(&self, cache: &DenyCache, answer: &Answer) {
-        if !answer.found.is_empty() {
+        if !answer.found.is_empty() || !cache.is_empty() {
             cache.learn(&self.hits(), answer, self.asked);
         }
     }

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod cost;
+mod denials;
 mod exact;
 mod failure;
 mod handle;

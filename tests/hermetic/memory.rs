@@ -40,3 +40,24 @@ fn take_by(store: &MemoryStore, key: &[u8], meter: Meter, cost: u64) -> Answer {
 fn takes(store: &MemoryStore, key: &[u8], quota: Quota, cost: u64) -> bool {
     take(store, key, quota, cost).standings[0].fits()
 }
+
+/// Memory of this process that is resident, in megabytes.
+#[cfg(target_os = "linux")]
+pub(crate) fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+}
+
+/// Runs the test of this name in a process of its own: other tests take memory as well.
+#[cfg(target_os = "linux")]
+pub(crate) fn alone(name: &str, test: impl FnOnce()) {
+    const ALONE: &str = "TOLLGATE_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return test();
+    }
+    let mut process = std::process::Command::new(std::env::current_exe().unwrap());
+    let run = process.args(["--exact", name]).env(ALONE, "1").output().unwrap();
+    let told = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success() && told.contains("1 passed"), "{told}");
+}

@@ -8,11 +8,11 @@ use metrics_util::{
     debugging::{DebugValue, DebuggingRecorder},
 };
 use tollgate::{
-    Global, Header, Limit, Limiter, Lockout, MemoryStore, OnFailure, OnMissingKey, Policy,
-    PolicyBuilder, Quota, RequestHead, Store, StoreErrorKind,
+    Global, Header, Limit, Limiter, Lockout, ManualClock, MemoryStore, OnFailure, OnMissingKey,
+    Policy, PolicyBuilder, Quota, RequestHead, Store, StoreErrorKind,
 };
 
-use crate::support::{Broken, Flaky, Later, about, decide as decide_one, memory, secs};
+use crate::support::{Broken, Flaky, Later, Remote, about, decide as decide_one, memory, secs};
 
 /// What was recorded, as `kind name{labels}`, with counts.
 type Recorded = BTreeMap<String, u64>;
@@ -168,6 +168,41 @@ fn checks_without_http_are_counted_too() {
             ("counter tollgate_requests_total{outcome=denied,policy=-}", 3),
         ])
     );
+}
+
+#[test]
+fn denials_that_are_remembered_are_counted_as_denied_and_take_no_time_of_the_store() {
+    for remembered in [true, false] {
+        let seen = record(async || {
+            let clock = ManualClock::new();
+            let store = Remote::new(clock.clone());
+            let limiter = Limiter::builder(Later(store.clone()));
+            let limiter = if remembered { limiter } else { limiter.remember_denials(secs(0)) };
+            let fallback = MemoryStore::builder().clock(clock).build();
+            let limiter = limiter.fallback(fallback).build();
+            let trial = Limit::new("trial", Quota::per_day(1)).shadow();
+            let policy = api().limit(Global, trial).build().unwrap();
+            let limit = Limit::new("mails", Quota::per_day(1));
+            for _ in 0..10 {
+                let request = Request::new(());
+                let _ = limiter.decide(&policy, RequestHead::new(&request)).await;
+                limiter.check(&limit, "user").await.unwrap();
+            }
+            assert_eq!(store.asked(), if remembered { 5 } else { 20 });
+        });
+        assert_eq!(
+            seen,
+            recorded([
+                ("counter tollgate_requests_total{outcome=allowed,policy=-}", 1),
+                ("counter tollgate_requests_total{outcome=allowed,policy=api}", 2),
+                ("counter tollgate_requests_total{outcome=denied,policy=-}", 9),
+                ("counter tollgate_requests_total{outcome=denied,policy=api}", 8),
+                // Once with the others admitting it.
+                ("counter tollgate_requests_total{outcome=shadow_denied,policy=api}", 1),
+                ("histogram tollgate_store_duration_seconds{}", if remembered { 5 } else { 20 }),
+            ])
+        );
+    }
 }
 
 #[test]

@@ -6,7 +6,8 @@ use crate::{
 
 impl Meter {
     /// What was read at `then` comes to this at `now`, if nothing is charged or given back in between.
-    /// None, if that is not known: of a log, only the wait for the same cost is, until it is over.
+    /// None, if that is not known: of a log, only the wait for the same cost is, until it is over. What
+    /// fits goes on to fit.
     #[must_use]
     pub fn later(&self, found: Reading, then: Timestamp, now: Timestamp) -> Option<Reading> {
         let passed = now.as_micros().saturating_sub(then.as_micros());
@@ -15,7 +16,8 @@ impl Meter {
                 Reading::TokenBucket(backlog.saturating_sub(Backlog::new(passed, 0)))
             }
             (Self::SlidingLog(_), Reading::SlidingLog(LogReading { count, wait, reset })) => {
-                let wait = wait.checked_sub(passed).filter(|wait| *wait > 0)?;
+                let wait =
+                    if wait > 0 { wait.checked_sub(passed).filter(|it| *it > 0)? } else { 0 };
                 Reading::SlidingLog(LogReading { count, wait, reset: reset.saturating_sub(passed) })
             }
             (Self::SlidingCounter(counter), Reading::SlidingCounter(counts)) => {

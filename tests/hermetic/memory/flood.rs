@@ -2,6 +2,8 @@
 
 use tollgate::{ManualClock, MemoryStore, Quota};
 
+#[cfg(target_os = "linux")]
+use super::{alone, resident};
 use super::{take, takes};
 use crate::support::secs;
 
@@ -18,42 +20,27 @@ fn key(number: u64) -> String {
     format!("{{key:{:016x}}}:api/requests:tb60s", number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Memory of this process that is resident, in megabytes.
-#[cfg(target_os = "linux")]
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
-}
-
 #[test]
 #[cfg(target_os = "linux")]
 fn a_million_keys_stay_under_the_cap_and_in_bounded_memory() {
-    // In a process of its own: other tests take memory as well.
-    const ALONE: &str = "TOLLGATE_TEST_ALONE";
-    if std::env::var_os(ALONE).is_none() {
-        let name = "memory::flood::a_million_keys_stay_under_the_cap_and_in_bounded_memory";
-        let mut test = std::process::Command::new(std::env::current_exe().unwrap());
-        let run = test.args(["--exact", name]).env(ALONE, "1").output().unwrap();
-        let told = String::from_utf8_lossy(&run.stdout);
-        assert!(run.status.success() && told.contains("1 passed"), "{told}");
-        return;
-    }
-    let (store, _) = store();
-    let (before, mut most) = (resident(), 0);
-    for number in 0..FLOOD {
-        take(&store, key(number).as_bytes(), Quota::per_minute(60), 1);
-        if number % 1_000 == 0 {
-            let len = store.len();
-            assert!(len <= CAP, "{len} entries after {number} keys");
-            most = most.max(len);
+    let name = "memory::flood::a_million_keys_stay_under_the_cap_and_in_bounded_memory";
+    alone(name, || {
+        let (store, _) = store();
+        let (before, mut most) = (resident(), 0);
+        for number in 0..FLOOD {
+            take(&store, key(number).as_bytes(), Quota::per_minute(60), 1);
+            if number % 1_000 == 0 {
+                let len = store.len();
+                assert!(len <= CAP, "{len} entries after {number} keys");
+                most = most.max(len);
+            }
         }
-    }
-    let grown = resident().saturating_sub(before);
-    // The cap is used, too.
-    assert!(most > CAP * 8 / 10, "at most {most} entries");
-    // A map of all of them takes 150 MB.
-    assert!(grown < 40, "{grown} MB more than before");
+        let grown = resident().saturating_sub(before);
+        // The cap is used, too.
+        assert!(most > CAP * 8 / 10, "at most {most} entries");
+        // A map of all of them takes 150 MB.
+        assert!(grown < 40, "{grown} MB more than before");
+    });
 }
 
 #[test]

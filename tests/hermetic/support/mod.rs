@@ -3,6 +3,7 @@
 mod client;
 mod log;
 mod probe;
+mod remote;
 mod request;
 mod store;
 
@@ -15,6 +16,7 @@ pub(crate) use self::{
     client::{Client, send},
     log::Log,
     probe::Probe,
+    remote::Remote,
     request::{about, asking, decide, left},
     store::{Broken, Flaky, Gated, Later},
 };

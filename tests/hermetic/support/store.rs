@@ -15,9 +15,9 @@ use tollgate::{
 
 /// A store whose answers come later.
 #[derive(Debug)]
-pub(crate) struct Later(pub(crate) MemoryStore);
+pub(crate) struct Later<S = MemoryStore>(pub(crate) S);
 
-impl Store for Later {
+impl<S: Store> Store for Later<S> {
     fn acquire(&self, hits: &[Hit<'_>]) -> Reply {
         later(self.0.acquire(hits))
     }
@@ -40,13 +40,13 @@ fn later<T: Unpin + Send + 'static>(reply: Reply<T>) -> Reply<T> {
 
 /// A store that answers when it is let.
 #[derive(Clone, Debug)]
-pub(crate) struct Gated {
-    store: MemoryStore,
+pub(crate) struct Gated<S = MemoryStore> {
+    store: S,
     gate: Arc<Semaphore>,
 }
 
-impl Gated {
-    pub(crate) fn new(store: MemoryStore) -> Self {
+impl<S> Gated<S> {
+    pub(crate) fn new(store: S) -> Self {
         Self { store, gate: Arc::new(Semaphore::new(0)) }
     }
 
@@ -56,7 +56,7 @@ impl Gated {
     }
 }
 
-impl Store for Gated {
+impl<S: Store> Store for Gated<S> {
     fn acquire(&self, hits: &[Hit<'_>]) -> Reply {
         let (reply, gate) = (self.store.acquire(hits), Arc::clone(&self.gate));
         Reply::later(async move {
