@@ -1,6 +1,12 @@
 //! What this process gives back or resets is seen at once.
 
-use tollgate::{Limit, Limiter, ManualClock, MemoryStore, Quota};
+use std::time::Duration;
+
+use http::Request;
+use tollgate::{
+    Deciding, Decision, Global, Limit, Limiter, ManualClock, MemoryStore, Policy, Quota, Rejection,
+    RequestHead, Ruling, Source,
+};
 
 use super::{MICRO, World, limits};
 use crate::support::{Gated, Remote, secs};
@@ -81,15 +87,19 @@ async fn what_others_give_back_is_seen_after_a_second() {
     assert!(world.check(&limit).await.0.is_allowed());
 }
 
+fn gated() -> (Limiter, Gated<Remote>, ManualClock) {
+    let clock = ManualClock::new();
+    let gated = Gated::new(Remote::new(clock.clone()));
+    let fallback = MemoryStore::builder().clock(clock.clone()).build();
+    (Limiter::builder(gated.clone()).fallback(fallback).build(), gated, clock)
+}
+
 /// An answer from before that comes after it.
 #[tokio::test]
 async fn an_answer_that_comes_late_is_not_remembered() {
     for reset in [false, true] {
-        for pause in [std::time::Duration::ZERO, MICRO] {
-            let clock = ManualClock::new();
-            let gated = Gated::new(Remote::new(clock.clone()));
-            let fallback = MemoryStore::builder().clock(clock.clone()).build();
-            let limiter = Limiter::builder(gated.clone()).fallback(fallback).build();
+        for pause in [Duration::ZERO, MICRO] {
+            let (limiter, gated, clock) = gated();
             let limit = Limit::new("l", Quota::per_day(1));
             gated.open();
             let taken = limiter.check(&limit, "user").await.unwrap();
@@ -111,4 +121,32 @@ async fn an_answer_that_comes_late_is_not_remembered() {
             assert!(limiter.check(&limit, "user").await.unwrap().is_allowed());
         }
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_another_has_overtaken_is_not_remembered() {
+    let (limiter, gated, clock) = gated();
+    let limit = |cost| Limit::new("l", Quota::per_day(5)).cost(cost);
+    let policy = |cost| Policy::new("p").limit(Global, limit(cost)).build().unwrap();
+    let (cheap, dear) = (policy(2), policy(4));
+    let decide = |policy| {
+        clock.advance(MICRO);
+        limiter.decide(policy, RequestHead::new(&Request::new(())))
+    };
+    let told = async |deciding: Deciding| -> Decision {
+        gated.open();
+        match deciding.await {
+            Ruling::Admit(decision) | Ruling::Reject(Rejection::Limited(decision)) => decision,
+            Ruling::Reject(other) => panic!("{other:?}"),
+        }
+    };
+    assert!(told(decide(&cheap)).await.is_allowed());
+    let [late, early, charged] = [&dear, &dear, &cheap].map(decide);
+    assert_eq!(told(early).await.remaining(), Some(3));
+    assert_eq!(told(charged).await.remaining(), Some(1));
+    assert_eq!(told(late).await.remaining(), Some(3));
+    let denied = told(decide(&dear)).await;
+    assert_eq!((denied.source(), denied.remaining()), (Source::Other, Some(1)));
+    let denied = told(decide(&dear)).await;
+    assert_eq!((denied.source(), denied.remaining()), (Source::Cache, Some(1)));
 }

@@ -2,7 +2,9 @@
 
 use http::StatusCode;
 use tollgate::{
-    Decision, Global, Limit, Limiter, OnFailure, Policy, Quota, Rejection, StoreErrorKind,
+    Decision, Global, Limit, Limiter, OnFailure, Policy, Quota, Rejection, Source, Store,
+    StoreErrorKind,
+    store::{Answer, Hit, Refund, Reply},
 };
 
 use super::{ALL, breakable};
@@ -53,4 +55,33 @@ async fn without_http_it_is_an_error_of_the_store() {
     }
     store.break_(Broken::Miscounts(1));
     assert!(check(&limiter).await.is_ok());
+}
+
+/// Whoever it says has made it.
+#[tokio::test]
+async fn an_answer_is_checked_whatever_it_says_of_itself() {
+    for source in [Source::Lease, Source::Cache, Source::Memory, Source::None] {
+        let limiter = Limiter::new(Says(source));
+        let error = limiter.check(&Limit::new("l", Quota::per_day(1)), "user").await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Unexpected, "{source:?}");
+    }
+}
+
+/// A store that answers nothing, in somebody else's name.
+#[derive(Debug)]
+struct Says(Source);
+
+impl Store for Says {
+    fn acquire(&self, _: &[Hit<'_>]) -> Reply {
+        let (now, standings, found) = Default::default();
+        Reply::now(Ok(Answer { now, source: self.0, standings, found }))
+    }
+
+    fn refund(&self, _: &[Refund<'_>]) -> Reply<()> {
+        Reply::now(Ok(()))
+    }
+
+    fn reset(&self, _: &[&[u8]]) -> Reply<()> {
+        Reply::now(Ok(()))
+    }
 }
