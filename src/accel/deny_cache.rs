@@ -26,8 +26,9 @@ const SHARD: usize = 1_024;
 ///
 /// What is kept is what the store found, not that it denied: whether a request fits then is decided by
 /// the same arithmetic as in the store. Time counts from when the store was *asked*, so it is never
-/// denied for longer than the store would. What others give back or reset meanwhile is not seen, so
-/// nothing is kept for longer than a set time.
+/// denied for longer than the store would; and what is told counts from when it was *heard*, so that
+/// nobody waits for less than it has to. What others give back or reset meanwhile is not seen, so nothing
+/// is kept for longer than a set time.
 #[derive(Debug)]
 pub(crate) struct DenyCache {
     shards: [Mutex<Shard>; SHARDS],
@@ -56,6 +57,17 @@ struct Entry {
     then: Timestamp,
     /// When the store was asked, by this process's clock.
     asked: u64,
+    /// When it was heard, by the same.
+    heard: u64,
+}
+
+/// What is known of a hit, and the times of that, by the store's clock.
+#[derive(Clone, Copy)]
+struct Known {
+    /// The latest that it may be there: by this it is decided.
+    decides: (Reading, Timestamp),
+    /// The earliest: this is told.
+    told: (Reading, Timestamp),
 }
 
 /// Keys may name people.
@@ -66,15 +78,19 @@ impl std::fmt::Debug for Entry {
 }
 
 impl Entry {
-    /// What it comes to at `now`, by the store's and by this process's clock. None, if it does not say
-    /// what a hit of this meter and cost finds.
-    fn reading(&self, meter: &Meter, cost: u64, now: u64) -> Option<(Reading, Timestamp)> {
-        let (found, passed) = (self.found?, now.saturating_sub(self.asked));
+    /// What it comes to at `now`, by this process's clock. None, if it does not say what a hit of this
+    /// meter and cost finds.
+    fn known(&self, meter: &Meter, cost: u64, now: u64) -> Option<Known> {
         if self.meter != *meter || (matches!(meter, Meter::SlidingLog(_)) && cost != self.cost) {
             return None;
         }
-        let now = self.then.saturating_add(Duration::from_micros(passed));
-        Some((meter.later(found, self.then, now)?, now))
+        let found = self.found?;
+        let later = |since: u64| {
+            let passed = Duration::from_micros(now.saturating_sub(since));
+            let now = self.then.saturating_add(passed);
+            Some((meter.later(found, self.then, now)?, now))
+        };
+        Some(Known { decides: later(self.asked)?, told: later(self.heard)? })
     }
 
     const fn is_over(&self, now: u64, longest: u64) -> bool {
@@ -113,26 +129,29 @@ impl DenyCache {
         }
         // Denials that a lock counts have to be made by the store.
         let locks = hits.iter().any(|hit| hit.meter.guards());
-        let mut known = SmallVec::<[Option<(Reading, Timestamp)>; 4]>::new();
+        let mut all = SmallVec::<[Option<Known>; 4]>::new();
         let (mut denied, mut fitted) = (None, true);
         for hit in hits {
-            let found = self.find(hit, now)?;
-            let fits = found.is_none_or(|(found, then)| hit.meter.fits(found, hit.cost, then));
+            let known = self.find(hit, now)?;
+            let fits = known.is_none_or(|Known { decides: (found, then), .. }| {
+                hit.meter.fits(found, hit.cost, then)
+            });
             if hit.meter.guards() && fits && !fitted {
                 return None;
             }
             if !fits && !hit.shadow && (hit.meter.guards() || !locks) {
-                denied = found.map(|(_, then)| then);
+                denied = known.map(|known| known.told.1);
             }
             fitted = fits;
-            known.push(found);
+            all.push(known);
         }
         let now = denied?;
-        let standing = |(hit, known): (&Hit<'_>, Option<_>)| {
-            let (found, then) = known.unwrap_or_else(|| (hit.meter.read(None, now), now));
+        let standing = |(hit, known): (&Hit<'_>, Option<Known>)| {
+            let unknown = || (hit.meter.read(None, now), now);
+            let (found, then) = known.map_or_else(unknown, |known| known.told);
             hit.meter.standing(found, hit.cost, false, then)
         };
-        let standings = hits.iter().zip(known).map(standing).collect();
+        let standings = hits.iter().zip(all).map(standing).collect();
         Some(Answer { now, source: Source::Cache, standings, found: Vec::new() })
     }
 
@@ -144,10 +163,11 @@ impl DenyCache {
                 self.change(&mut self.shard(self.hash(hit.key)), hit.key, asked);
             }
         }
+        let heard = self.now();
         for (hit, found) in hits.iter().zip(&answer.found) {
             let Hit { key, meter, cost, .. } = *hit;
             let (key, found, then) = (key.into(), Some(*found), answer.now);
-            self.keep(Entry { key, meter, cost, found, then, asked });
+            self.keep(Entry { key, meter, cost, found, then, asked, heard });
         }
     }
 
@@ -167,9 +187,8 @@ impl DenyCache {
         }
     }
 
-    /// What is known of a hit at `now`, by the store's clock. None, if it is something else than what
-    /// this hit would find.
-    fn find(&self, hit: &Hit<'_>, now: u64) -> Option<Option<(Reading, Timestamp)>> {
+    /// What is known of a hit at `now`. None, if it is something else than what this hit would find.
+    fn find(&self, hit: &Hit<'_>, now: u64) -> Option<Option<Known>> {
         let hash = self.hash(hit.key);
         let mut shard = self.shard(hash);
         let Ok(entry) = shard.entries.find_entry(hash, |entry| *entry.key == *hit.key) else {
@@ -180,7 +199,7 @@ impl DenyCache {
             self.len.fetch_sub(1, Ordering::Relaxed);
             return Some(None);
         }
-        entry.get().reading(&hit.meter, hit.cost, now).map(Some)
+        entry.get().known(&hit.meter, hit.cost, now).map(Some)
     }
 
     fn keep(&self, entry: Entry) {

@@ -97,7 +97,9 @@ async fn one_of_several_processes() {
     } else {
         // The time to answer is not what this is about.
         let store = RedisStore::builder(&url).deadline(Duration::from_secs(30));
-        Limiter::new(store.connect().await.expect("a server"))
+        let store = store.connect().await.expect("a server");
+        // The server decides about everything.
+        Limiter::builder(store).remember_denials(Duration::ZERO).build()
     };
     println!("ready");
     tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()))

@@ -25,7 +25,8 @@ async fn limiters() -> (RedisServer, [Limiter; 2]) {
         // The time to answer is not what this is about.
         let store = RedisStore::builder(server.url()).connections(2);
         let store = store.deadline(Duration::from_secs(30)).connect().await.expect("a server");
-        limiters.push(Limiter::new(store));
+        // The server decides about everything.
+        limiters.push(Limiter::builder(store).remember_denials(Duration::ZERO).build());
     }
     (server, limiters.try_into().expect("two"))
 }

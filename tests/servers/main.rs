@@ -3,8 +3,10 @@
 #![cfg(test)]
 
 mod atomic;
+mod batches;
 mod books;
 mod costs;
+mod denials;
 mod differential;
 mod exact;
 mod lua_faults;

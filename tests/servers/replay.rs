@@ -4,6 +4,7 @@
 
 use std::{thread::sleep, time::Duration};
 
+use tokio::task::JoinSet;
 use tollgate::{
     Algorithm, Quota, RedisStore, Standing, Store as _, Timestamp,
     store::{Answer, Hit, Refund},
@@ -17,6 +18,7 @@ use crate::{
 
 const STEPS: usize = 50_000;
 const STORE_STEPS: usize = 5_000;
+const CALLERS: u64 = 32;
 /// Batches on one set of keys and quotas.
 const EPOCH: usize = 20;
 
@@ -142,6 +144,86 @@ async fn the_store_asks_and_reads_the_script_to_the_last_unit() {
         script.command(&["FLUSHDB"]);
     }
     assert!(given_back * 20 > STORE_STEPS, "little was given back: {given_back}");
+}
+
+#[tokio::test]
+async fn requests_that_come_at_once_are_decided_in_order_at_one_moment() {
+    let server = RedisServer::start().await;
+    let store = RedisStore::builder(server.url()).deadline(Duration::from_secs(10));
+    let store = store.connect().await.unwrap();
+    // Never polled: all that come after it wait for each other, and go out as one batch.
+    let meter = Algorithm::TokenBucket.meter(Quota::per_day(1));
+    let held = store.acquire(&[Hit::new(b"held", meter, 1)]);
+    let seed = fastrand::u64(..);
+    let mut trace = Trace::new(seed, Kind::Mixed);
+    let mut steps = 0;
+    while steps < STEPS {
+        let mut model = Model::default();
+        let pool = trace.pool();
+        for _ in 0..EPOCH {
+            let (batch, _) = trace.batch(&pool);
+            let replies: Vec<_> = batch.iter().map(|request| store.acquire(request)).collect();
+            let mut answers = Vec::new();
+            for reply in replies {
+                answers.push(reply.await.unwrap());
+            }
+            let context = format!("seed {seed}, step {steps}");
+            let Some(now) = answers.first().map(|answer| answer.now) else { continue };
+            assert!(answers.iter().all(|answer| answer.now == now), "{context}");
+            let found = model.acquire(&batch, now);
+            let expected = batch.iter().flatten().zip(&found);
+            let expected: Vec<_> = expected.map(|(hit, found)| found.standing(hit, now)).collect();
+            let standings: Vec<Standing> =
+                answers.into_iter().flat_map(|answer| answer.standings).collect();
+            assert_eq!(standings, expected, "{context}");
+            trace.learn(&batch, &standings);
+            steps += batch.len();
+        }
+        server.command(&["FLUSHDB"]);
+    }
+    drop(held);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn each_of_many_callers_is_answered_as_if_it_were_alone() {
+    let server = RedisServer::start().await;
+    let store = RedisStore::builder(server.url()).deadline(Duration::from_secs(20));
+    let store = store.connect().await.unwrap();
+    let seed = fastrand::u64(..u64::MAX - CALLERS);
+    let mut callers = JoinSet::new();
+    for caller in 0..CALLERS {
+        let store = store.clone();
+        callers.spawn(async move {
+            let mut trace = Trace::new(seed + caller, Kind::Mixed);
+            let mut steps = 0;
+            while steps < STEPS / 2 / CALLERS as usize {
+                let mut model = Model::default();
+                let pool = trace.pool();
+                // Keys of its own, so that only the answers' times matter.
+                let own = format!("{caller},{steps}:");
+                for request in (0..EPOCH).flat_map(|_| trace.batch(&pool).0) {
+                    let names: Vec<Vec<u8>> =
+                        request.iter().map(|hit| [own.as_bytes(), hit.key].concat()).collect();
+                    let request: Vec<Hit<'_>> =
+                        request.iter().zip(&names).map(|(hit, key)| Hit { key, ..*hit }).collect();
+                    let Answer { now, standings, .. } = store.acquire(&request).await.unwrap();
+                    let found = model.acquire(std::slice::from_ref(&request), now);
+                    let expected = request.iter().zip(&found);
+                    let expected: Vec<_> =
+                        expected.map(|(hit, found)| found.standing(hit, now)).collect();
+                    let context = format!("seed {seed}, caller {caller}, step {steps}");
+                    assert_eq!(standings.as_slice(), expected, "{context}");
+                    steps += 1;
+                }
+            }
+            steps
+        });
+    }
+    let steps: usize = callers.join_all().await.into_iter().sum();
+    let info = server.command(&["INFO", "commandstats"]);
+    let calls = info.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    let calls: usize = calls.unwrap().split(',').next().unwrap().parse().unwrap();
+    assert!(calls * 2 < steps, "{calls} calls for {steps} requests");
 }
 
 /// The name of a key of the store.

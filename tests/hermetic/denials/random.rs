@@ -116,13 +116,13 @@ impl Run {
         }
     }
 
-    /// A denial is one of the store, too, and says what the store says, or less by no more than the
-    /// time that a request travelled: who then comes early is asked about.
+    /// A denial is one of the store, too, and says what the store says, or more by no more than the
+    /// time that was spent on the way: of another limit then also that it has not yet what it has by now.
     fn compare(&self, here: &Decision, there: &Decision) {
         let both = format!("{here:?}, and the store says {there:?}");
         assert!(!here.is_allowed() && !there.is_allowed(), "{both}");
         let close = |here: Option<Duration>, there: Option<Duration>| match (here, there) {
-            (Some(here), Some(there)) => here <= there && there <= here + self.travels,
+            (Some(here), Some(there)) => there <= here && here <= there + 2 * self.travels,
             (here, there) => here == there,
         };
         assert!(close(here.retry_after(), there.retry_after()), "{both}");
@@ -132,7 +132,7 @@ impl Run {
             });
             let (mine, theirs) = (mine.standing(), theirs.standing());
             if !mine.fits() {
-                assert!(!theirs.fits() && close(mine.wait(), theirs.wait()), "{both}");
+                assert!(close(mine.wait(), theirs.wait()), "{both}");
             }
             if self.travels.is_zero() {
                 assert_eq!(mine.fits(), theirs.fits(), "{both}");
@@ -170,7 +170,7 @@ fn nothing_is_denied_that_the_store_would_admit_and_all_is_said_as_the_store_wou
 }
 
 #[test]
-fn however_long_answers_take_nothing_is_denied_too_late() {
+fn however_long_answers_take_nothing_is_denied_too_late_and_nobody_is_told_too_little() {
     let cached = AtomicUsize::new(0);
     let cases = ProptestConfig { failure_persistence: None, cases: 600, ..Default::default() };
     proptest!(cases, |(steps in steps(TRAVELS), turn in 0..12_usize)| {

@@ -6,7 +6,7 @@ use http::HeaderMap;
 use tollgate::{Algorithm, Limit, Limiter, Outcome, Quota, Source};
 
 use super::{MICRO, World, limits};
-use crate::support::{Client, policy, secs};
+use crate::support::{ALGORITHMS, Client, policy, secs};
 
 fn of(units: u64) -> Limit {
     Limit::new("l", Quota::per_minute(units))
@@ -131,15 +131,18 @@ async fn what_was_known_is_over_once_something_was_taken() {
 
 #[tokio::test]
 async fn what_is_known_of_another_quota_counts_for_nothing() {
-    for algorithm in crate::support::ALGORITHMS {
-        let world = World::with(|limiter| limiter.remember_denials(secs(1_000)));
-        let (old, new) = (of(5).algorithm(algorithm), of(50).algorithm(algorithm));
-        world.exhaust(&old).await;
-        // A bucket owes the same time, in which more comes back.
-        world.clock.advance(secs(2));
-        assert!(!world.check(&old).await.1);
-        let (decision, asked) = world.check(&new).await;
-        assert_eq!((decision.is_allowed(), asked), (true, true), "{algorithm:?}");
+    for algorithm in ALGORITHMS {
+        for (before, after) in [(5, 50), (50, 5)] {
+            let world = World::with(|limiter| limiter.remember_denials(secs(1_000)));
+            let (old, new) = (of(before).algorithm(algorithm), of(after).algorithm(algorithm));
+            world.exhaust(&old).await;
+            // A bucket owes the same time, in which more comes back if there is more.
+            world.clock.advance(secs(1) + MICRO * 300_000);
+            while world.check(&old).await.0.is_allowed() {}
+            assert!(!world.check(&old).await.1);
+            let (decision, asked) = world.check(&new).await;
+            assert_eq!((decision.is_allowed(), asked), (after > before, true), "{algorithm:?}");
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::{Limit, Limiter, Quota};
+use tollgate::{Limit, Quota};
 
-use super::{START, charge, charge_at, kept, left, redis};
+use super::{START, asking, charge, charge_at, kept, left, redis};
 use crate::{script::Joined, support::RedisServer};
 
 /// So slow that nothing comes back during a test.
@@ -63,7 +63,7 @@ async fn a_cost_of_0_looks_and_writes_nothing() {
 #[tokio::test]
 async fn a_cost_above_the_burst_is_never_told_to_wait() {
     let (server, store) = redis().await;
-    let limiter = Limiter::new(store);
+    let limiter = asking(store);
     for cost in [11, 12, u64::MAX] {
         let limit = Limit::new("big", SLOW).cost(cost);
         for _ in 0..2 {

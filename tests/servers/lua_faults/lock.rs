@@ -8,7 +8,7 @@ use tollgate::{
     store::Hit,
 };
 
-use super::{START, kept, left, redis, time, try_charge};
+use super::{START, asking, kept, left, redis, time, try_charge};
 use crate::{
     differential::{Kind, Trace},
     script::{Joined, Kept, SOURCE, Script},
@@ -29,7 +29,7 @@ fn lock(after: u64, length: Duration) -> Hit<'static> {
 #[tokio::test]
 async fn asking_while_locked_never_changes_the_lock_or_renews_its_expiry() {
     let (server, store) = redis().await;
-    let limiter = Limiter::new(store);
+    let limiter = asking(store);
     let tries = Limit::new("tries", QUOTA).lockout(Lockout::new(Duration::from_secs(86_400)));
     let key = "{id:k}:-/tries:lk";
     assert!(limiter.check(&tries.clone().cost(2), "k").await.unwrap().is_allowed());
@@ -154,7 +154,7 @@ async fn a_key_that_its_limit_cannot_read_counts_no_denial() {
 #[tokio::test]
 async fn a_lock_counts_no_denial_of_another_limit() {
     let (_server, redis) = redis().await;
-    for limiter in [Limiter::new(redis), Limiter::new(MemoryStore::new())] {
+    for limiter in [asking(redis), Limiter::new(MemoryStore::new())] {
         let locking = |name| {
             let lockout = Lockout::new(Duration::from_secs(86_400));
             Limit::new(name, Quota::per_day(10)).lockout(lockout)

@@ -15,7 +15,7 @@ mod windows;
 use std::time::Duration;
 
 use tollgate::{
-    Quota, RedisStore, Standing, Store as _, StoreError, Timestamp, algorithm::Algorithm,
+    Limiter, Quota, RedisStore, Standing, Store, StoreError, Timestamp, algorithm::Algorithm,
     store::Hit,
 };
 
@@ -35,6 +35,11 @@ async fn redis() -> (RedisServer, RedisStore) {
         .connect()
         .await;
     (server, store.unwrap())
+}
+
+/// A limiter that asks about every request, also where it knows that the answer is no.
+fn asking(store: impl Store) -> Limiter {
+    Limiter::builder(store).remember_denials(Duration::ZERO).build()
 }
 
 fn hit(key: &str, quota: Quota, cost: u64) -> Hit<'_> {

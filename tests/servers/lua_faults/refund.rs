@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use tollgate::{
-    Algorithm, Calendar, Key, Limit, Limiter, MemoryStore, Quota, Stamp, Store, StoreErrorKind,
-    Timestamp,
+    Algorithm, Calendar, Key, Limit, MemoryStore, Quota, Stamp, Store, StoreErrorKind, Timestamp,
     algorithm::Meter,
     store::{Hit, Refund},
 };
 
-use super::{PREFIX, START, left, redis, try_charge};
+use super::{PREFIX, START, asking, left, redis, try_charge};
 use crate::{
     script::Joined,
     support::{RedisServer, Value},
@@ -107,7 +106,7 @@ async fn a_refund_after_the_window_turned_over_never_gives_more_than_the_limit()
 #[tokio::test]
 async fn a_refund_at_zero_works() {
     let (server, store) = redis().await;
-    let limiter = Limiter::new(store);
+    let limiter = asking(store);
     for algorithm in ALL {
         server.command(&["FLUSHALL"]);
         // So slow that nothing comes back during a test.
@@ -240,7 +239,7 @@ async fn a_foreign_key_fails_only_its_own_refund_and_stays_as_it_is() {
 #[tokio::test]
 async fn a_shadow_whose_key_holds_something_else_fails_no_refund() {
     let (server, store) = redis().await;
-    let limiter = Limiter::new(store);
+    let limiter = asking(store);
     let enforced = Limit::new("enforced", Quota::per_day(10));
     let shadow = Limit::new("watching", Quota::per_day(10)).shadow();
     server.command(&["SET", "faults:{id:k}:-/watching:tb86400s", "abc"]);

@@ -1,8 +1,8 @@
 //! Several limits on one request.
 
-use tollgate::{Key, Limit, Limiter, Quota, StoreErrorKind, Timestamp};
+use tollgate::{Key, Limit, Quota, StoreErrorKind, Timestamp};
 
-use super::{START, charge, hit, kept, redis, try_charge};
+use super::{START, asking, charge, hit, kept, redis, try_charge};
 use crate::{
     differential::{Kind, Trace},
     script::Joined,
@@ -16,7 +16,7 @@ const FEW: Quota = Quota::per_day(1);
 #[tokio::test]
 async fn ten_thousand_requests_denied_by_their_second_limit_have_not_spent_the_first() {
     let (server, store) = redis().await;
-    let limiter = Limiter::new(store);
+    let limiter = asking(store);
     let many = Limit::new("many", MANY);
     let few = Limit::new("few", FEW);
     let check = || limiter.check_all([(&many, Key::from("k")), (&few, Key::from("k"))]);

@@ -120,6 +120,11 @@ impl Proxy {
         self.set(|settings| settings.black_hole = on);
     }
 
+    /// Forwards nothing more on the connection of this number, counted from 1 as they were accepted.
+    pub(crate) fn silence(&self, connection: u64) {
+        self.set(|settings| settings.silent = Some(connection));
+    }
+
     /// Stops to listen, or listens again on the same port. Open connections stay open.
     pub(crate) async fn refuse(&mut self, on: bool) {
         if let Some(listening) = self.listening.take() {
@@ -153,13 +158,13 @@ async fn bind(port: u16) -> io::Result<TcpListener> {
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     while let Ok((client, _)) = listener.accept().await {
-        shared.accepted.fetch_add(1, Ordering::SeqCst);
-        tokio::spawn(connect(client, Arc::clone(&shared)));
+        let number = shared.accepted.fetch_add(1, Ordering::SeqCst) + 1;
+        tokio::spawn(connect(client, number, Arc::clone(&shared)));
     }
 }
 
 /// Serves one connection until either side closes it or it is cut.
-async fn connect(client: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
+async fn connect(client: TcpStream, number: u64, shared: Arc<Shared>) -> io::Result<()> {
     let mut settings = shared.settings.subscribe();
     let generation = settings.borrow().generation;
     let server = TcpStream::connect((Ipv4Addr::LOCALHOST, shared.upstream)).await?;
@@ -170,7 +175,7 @@ async fn connect(client: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
     tokio::select! {
         biased;
         _ = settings.wait_for(|now| now.generation != generation) => Ok(()),
-        ended = pump(Direction::Request, from_client, to_server, &shared.settings) => ended,
-        ended = pump(Direction::Reply, from_server, to_client, &shared.settings) => ended,
+        ended = pump(Direction::Request, number, from_client, to_server, &shared.settings) => ended,
+        ended = pump(Direction::Reply, number, from_server, to_client, &shared.settings) => ended,
     }
 }

@@ -23,6 +23,7 @@ pub(super) enum Direction {
 /// Forwards until the end of the stream or until the connection has to be closed.
 pub(super) async fn pump(
     direction: Direction,
+    number: u64,
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     settings: &watch::Sender<Settings>,
@@ -39,8 +40,9 @@ pub(super) async fn pump(
             return Ok(());
         }
         let due = under_way.front().map(|(due, _)| *due);
-        let may_write = due.is_some() && !now.black_hole;
-        let may_read = open && !now.black_hole && under_way.len() < CAPACITY;
+        let silent = now.black_hole || now.silent == Some(number);
+        let may_write = due.is_some() && !silent;
+        let may_read = open && !silent && under_way.len() < CAPACITY;
         tokio::select! {
             biased;
             changed = changes.changed() => changed.map_err(io::Error::other)?,

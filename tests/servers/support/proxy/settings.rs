@@ -9,6 +9,8 @@ pub(super) struct Settings {
     pub(super) jitter: Duration,
     pub(super) swallow_replies: bool,
     pub(super) black_hole: bool,
+    /// The connection, by its number, that alone is a black hole.
+    pub(super) silent: Option<u64>,
     /// Taken back by the connection that obeys.
     pub(super) cut_midway: bool,
     /// Connections end when it is no longer what it was when they began.
