@@ -10,7 +10,7 @@ use std::{
 use tokio::{task::JoinSet, time::timeout};
 use tollgate::{RedisStore, Store as _, store::Reply};
 
-use super::{PLENTY, hit, hold, look, redis, take, taken};
+use super::{PLENTY, hit, hold, look, moment, redis, take, taken};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -118,13 +118,24 @@ async fn requests_that_wait_and_are_not_polled_again_hold_nobody_up() {
 }
 
 #[tokio::test]
-async fn requests_that_are_given_up_before_they_are_sent_charge_nothing() {
+async fn requests_that_are_given_up_before_they_are_sent_charge_nothing_and_take_no_place() {
     let (_server, store) = redis().await;
     let held = hold(&store);
-    let gone: Vec<_> = (0..200).map(|_| store.acquire(&[hit("gone", PLENTY)])).collect();
-    let stays = store.acquire(&[hit("stays", PLENTY)]);
+    let (mut gone, mut stay) = (Vec::new(), Vec::new());
+    for _ in 0..64 {
+        for _ in 0..3 {
+            gone.push(store.acquire(&[hit("gone", PLENTY)]));
+        }
+        stay.push(store.acquire(&[hit("stays", PLENTY)]));
+    }
     drop(gone);
-    assert_eq!(taken(&stays.await.unwrap()), 1);
+    let mut answers = Vec::new();
+    for reply in stay {
+        answers.push(reply.await.unwrap());
+    }
+    // All of them in one batch.
+    moment(&answers);
+    assert!(answers.iter().map(taken).eq(1..=64));
     drop(held);
     assert_eq!(look(&store, "gone").await, 0);
     assert_eq!(look(&store, "held").await, 0);
