@@ -6,8 +6,8 @@
 -- returns  sliding_log(), which makes the algorithm, with the functions of a token bucket, and
 --            foresee(p, state, count, admitted, now): microseconds until one more hit like this fits,
 --            and until the last unit falls out of the window
---          what a hit finds are the units in its window, and 0
 --            release(p, state, moment, now): gives the hit's cost back of what was taken at a moment
+--          what a hit finds are the units in its window, and 0
 
 local function sliding_log()
   local log = {}

@@ -21,6 +21,9 @@ const MAX_WINDOW: u64 = 1 << 52;
 /// | sliding counter | up to twice the limit in a window, at worst | three numbers | for large limits over a window |
 /// | fixed window | limit for each window, twice that over a boundary | two numbers | where a plan says "per hour, by the clock" |
 /// | calendar | limit for each day, week or month in UTC | two numbers | for quotas that people are billed by |
+///
+/// The [guide](crate::docs::algorithms) has what each costs, and what becomes of it when it is
+/// changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Algorithm {

@@ -191,7 +191,7 @@ impl Moments {
         let before = number(first);
         let gone = units.min(number(behind) - before);
         for (_, number) in self.entries.iter_mut().skip(first) {
-            *number = before.max(*number - gone);
+            *number = before.max(number.saturating_sub(gone));
         }
         let emptied =
             self.entries.iter().skip(first).take_while(|(_, number)| *number == before).count();

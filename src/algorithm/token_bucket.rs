@@ -85,6 +85,13 @@ impl TokenBucket {
         FullAt(now.as_picos() + found.0.saturating_sub(credit))
     }
 
+    /// The stamp of what is left of a charge after `units` of it were given back: the last to come
+    /// back by themselves.
+    #[must_use]
+    pub fn rest(&self, stamp: Stamp, units: u64) -> Stamp {
+        FullAt(FullAt::from(stamp).0.saturating_sub(self.increment(units))).into()
+    }
+
     /// Where a key stands after a request of `cost` that found `backlog` at `now`: charged if the
     /// whole request was `admitted`, untouched otherwise.
     #[must_use]

@@ -109,7 +109,7 @@ impl Verdict {
     }
 
     /// Which of the request's keys it is about, where the limit counts several: 0 for the first that
-    /// the extractor drew.
+    /// the extractor drew. One that it drew twice has the place of the first.
     #[must_use]
     pub const fn key_index(&self) -> usize {
         self.key

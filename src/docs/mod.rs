@@ -1,4 +1,7 @@
 //! Guides.
 
+#[doc = include_str!("algorithms.md")]
+pub mod algorithms {}
+
 #[doc = include_str!("architecture.md")]
 pub mod architecture {}

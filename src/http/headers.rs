@@ -161,7 +161,7 @@ impl Fields {
     fn policy_value(&self, decision: &Decision) -> Option<HeaderValue> {
         let own = Arc::ptr_eq(decision.shared_policy(), self.policy.shared_name())
             && decision.source() != Source::Fallback
-            && decision.verdicts().len() == self.policy.limits().len();
+            && decision.by_limit().count() == self.policy.limits().len();
         if own {
             return self.policy_value.clone();
         }

@@ -36,6 +36,7 @@ impl<A: KeyExtractor, B: KeyExtractor> KeyExtractor for Or<A, B> {
     fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError> {
         match self.first.extract(head) {
             Err(error) if error.is_missing() => self.second.extract(head),
+            Ok(keys) if keys.is_empty() => self.second.extract(head),
             found => found,
         }
     }

@@ -7,8 +7,10 @@ const ABSENT: KeyError = KeyError::missing("the request does not say who calls")
 /// An extractor from a closure.
 ///
 /// The closure returns anything that becomes a [`Key`]: a string or a number (of the kind `id`), or
-/// a key with a kind of its own; or a `Vec` of them, all of which are counted. `None` is a [missing](KeyError::missing) key, and so is an empty
-/// string, or none at all: callers that do not say who they are never share a limit by accident.
+/// a key with a kind of its own; or a `Vec` of them, all of which are counted. `None` is
+/// a [missing](KeyError::missing) key, and so is an empty string, or none at all: callers that do not
+/// say who they are never share a limit by accident. An empty string among others is
+/// an [invalid](KeyError::invalid) key.
 ///
 /// ```
 /// use http::Request;

@@ -35,10 +35,15 @@ const MAX_DRAWN: usize = 64;
 pub struct Keys(SmallVec<[Key; 1]>);
 
 impl Keys {
-    /// These keys, if there are any and none of them is empty: then `error`, or all who have none
-    /// would share it.
+    /// These keys, if there are any and none of them is empty, or all who have none would share it:
+    /// `error`, if all are. One that is empty among others is no absent key: nobody gets around
+    /// a limit by adding it.
     pub(super) fn not_empty(self, error: KeyError) -> Result<Self, KeyError> {
-        if self.0.is_empty() || self.0.iter().any(Key::is_empty) { Err(error) } else { Ok(self) }
+        match self.0.iter().filter(|key| key.is_empty()).count() {
+            empty if empty == self.0.len() => Err(error),
+            0 => Ok(self),
+            _ => Err(KeyError::invalid("one of the things that the request is about has no name")),
+        }
     }
 
     /// Every key of these with every key of `others`.
@@ -58,22 +63,27 @@ impl Keys {
         Self(keys.take(MAX_DRAWN + 1).collect())
     }
 
-    /// These keys, each once, if there are no more than may be.
-    pub(crate) fn bounded(mut self) -> Result<Self, KeyError> {
+    /// These keys, each once and with its place, if there are any and no more than may be.
+    pub(crate) fn bounded(self) -> Result<SmallVec<[(usize, Key); 1]>, KeyError> {
+        const NONE: KeyError = KeyError::missing("the request does not say whom it is about");
         const TOO_MANY: KeyError =
             KeyError::invalid("the request is about too many things at once");
+        if self.0.is_empty() {
+            return Err(NONE);
+        }
         if self.0.len() > MAX_DRAWN {
             return Err(TOO_MANY);
         }
-        for at in (1..self.0.len()).rev() {
-            if self.0[..at].contains(&self.0[at]) {
-                self.0.remove(at);
+        let mut keys = SmallVec::<[(usize, Key); 1]>::new();
+        for (at, key) in self.0.into_iter().enumerate() {
+            if keys.iter().all(|(_, other)| *other != key) {
+                keys.push((at, key));
             }
         }
-        if self.0.len() > MAX_KEYS {
+        if keys.len() > MAX_KEYS {
             return Err(TOO_MANY);
         }
-        Ok(self)
+        Ok(keys)
     }
 }
 

@@ -142,7 +142,9 @@ impl Ask {
             found.push((standing, locked));
         }
         for (state, (standing, _)) in self.states.iter_mut().zip(&found) {
-            let charged = if admitted && standing.fits { state.cost } else { 0 };
+            // Who took something has to wait for it. A shadow whose key holds something else does not.
+            let charged = admitted && standing.fits && standing.reset > 0;
+            let charged = if charged { state.cost } else { 0 };
             state.units = AtomicU64::new(charged);
             state.stamp = standing.stamp;
         }
@@ -150,27 +152,27 @@ impl Ask {
     }
 
     /// Takes from what was charged to the states at these places, up to `units` of each, and has it
-    /// given back. Whoever takes it has it: nothing is given back twice.
+    /// given back. Whoever takes it has it: nothing is given back twice. None, if there was nothing
+    /// to take.
     pub(super) fn refund(
         &self,
         at: impl Iterator<Item = usize>,
         units: u64,
         store: &dyn Store,
-    ) -> Reply<()> {
+    ) -> Option<Reply<()>> {
         let mut refunds = SmallVec::<[Refund<'_>; 4]>::new();
         for state in at.map(|at| &self.states[at]) {
             let left = |charged: u64| Some(charged.saturating_sub(units));
             let before = state.units.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
-            let units = before.unwrap_or_default().min(units);
+            let before = before.unwrap_or_default();
+            let units = before.min(units);
             if units > 0 {
-                let State { meter, stamp, .. } = *state;
+                let State { meter, stamp, cost, .. } = *state;
+                let stamp = meter.rest(stamp, cost - before);
                 refunds.push(Refund { key: self.name(state), meter, units, stamp });
             }
         }
-        if refunds.is_empty() {
-            return Reply::now(Ok(()));
-        }
-        store.refund(&refunds)
+        (!refunds.is_empty()).then(|| store.refund(&refunds))
     }
 
     fn name(&self, state: &State) -> &[u8] {

@@ -128,6 +128,8 @@ impl Limiter {
         limit.write_lock_name(&key, &mut name);
         let names = [&name[..end], &name[end..]];
         let names = if limit.lock().is_some() { &names[..] } else { &names[..1] };
+        // What this process counted while the store failed is forgotten as well.
+        let _ = self.0.fallback.reset(names).await;
         let answer = self.0.store.reset(names).await;
         self.0.health.note(&answer);
         answer
@@ -162,7 +164,7 @@ impl Limiter {
             match entry.key.extract(head).and_then(Keys::bounded) {
                 Ok(keys) => {
                     let units = entry.limit.units_of(head);
-                    for (index, key) in keys.into_iter().enumerate() {
+                    for (index, key) in keys {
                         charge.push(at, index, key, units);
                     }
                 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::{Limiter, ask::Ask};
 use crate::{
     decision::{Charged, Decision, Origin, Outcome, Verdict},
-    store::{Reply, Store, StoreError},
+    store::{Store, StoreError},
 };
 
 /// What is needed to charge more, or to give back.
@@ -21,6 +21,14 @@ impl Usage {
     fn store(&self) -> &dyn Store {
         let inner = &self.limiter.0;
         if self.local { &inner.fallback } else { &*inner.store }
+    }
+
+    /// This answer. That of the fallback says nothing about the store.
+    fn noted<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        if !self.local {
+            self.limiter.0.health.note(&answer);
+        }
+        answer
     }
 }
 
@@ -76,8 +84,9 @@ impl Decision {
         self.again(|_| Some(0)).await
     }
 
-    /// Gives back all that was charged for the request and has not come back by itself. A second call
-    /// gives back nothing.
+    /// Gives back all that was charged by this decision and has not come back by itself. A second call
+    /// gives back nothing, and what another layer has charged is left to it: of one policy on a router
+    /// and on a route, the outer layer's decision is the one that charged.
     ///
     /// Of a token bucket, that is the time that the charge has left; over any time `t` a key is then
     /// admitted at most `burst + rate × t` units, and those that were given back in that time. Of
@@ -100,11 +109,12 @@ impl Decision {
         self.give_back(|name| name == limit, units).await
     }
 
-    fn give_back(&self, which: impl Fn(&str) -> bool, units: u64) -> Reply<()> {
-        let Some(usage) = self.origin::<Usage>() else { return Reply::now(Ok(())) };
+    async fn give_back(&self, which: impl Fn(&str) -> bool, units: u64) -> Result<(), StoreError> {
+        let Some(usage) = self.origin::<Usage>() else { return Ok(()) };
         let verdicts = self.verdicts().iter().enumerate();
         let at = verdicts.filter(|(_, verdict)| which(verdict.name())).map(|(at, _)| at);
-        usage.ask.refund(at, units, usage.store())
+        let Some(reply) = usage.ask.refund(at, units, usage.store()) else { return Ok(()) };
+        usage.noted(reply.await)
     }
 
     /// Asks again about the limits to which `units` gives a number.
@@ -123,9 +133,7 @@ impl Decision {
         if verdicts.is_empty() {
             return Ok(Self::unchecked(policy, Outcome::Skipped, charged()));
         }
-        let answer = ask.verify(ask.acquire(usage.store()).await);
-        usage.limiter.0.health.note(&answer);
-        let answer = answer?;
+        let answer = usage.noted(ask.verify(ask.acquire(usage.store()).await))?;
         let found = ask.read(&answer);
         let verdicts =
             verdicts.into_iter().zip(found).map(|((verdict, cost), (standing, locked))| Verdict {

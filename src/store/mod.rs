@@ -93,8 +93,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// A reply that is dropped may have charged or not.
     fn acquire(&self, hits: &[Hit<'_>]) -> Reply;
 
-    /// Gives back what was charged to different keys, as [`Meter::refund`] has it. A charge is given back once; that is
-    /// for the caller to see to, so a call is never repeated.
+    /// Gives back what was charged to different keys, as [`Meter::refund`] has it; no lock is among
+    /// them. A charge is given back once; that is for the caller to see to, so a call is never repeated.
     fn refund(&self, refunds: &[Refund<'_>]) -> Reply<()>;
 
     /// Forgets the states of these names.
@@ -144,6 +144,12 @@ delegate!(Box);
 
 /// Checks what every store asks of refunds.
 fn check_refunds(refunds: &[Refund<'_>]) -> Result<(), StoreError> {
+    if refunds.iter().any(|refund| refund.meter.guards()) {
+        return Err(StoreError::new(
+            StoreErrorKind::Misconfigured,
+            "a refund to a lock, which is never charged",
+        ));
+    }
     for (at, refund) in refunds.iter().enumerate().skip(1) {
         if refunds[..at].iter().any(|other| other.key == refund.key) {
             return Err(StoreError::new(

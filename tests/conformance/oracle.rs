@@ -1,6 +1,6 @@
 //! Answers of windows, by the plainest computation there is: all units ever taken, counted anew.
 
-use tollgate::{Algorithm, Standing};
+use tollgate::{Algorithm, Stamp, Standing};
 
 use super::{Backend, START, windows};
 
@@ -32,6 +32,51 @@ pub(crate) fn windows_answer_as_an_oracle_does(backend: &mut impl Backend) {
                     (standing.remaining(), u64::try_from(standing.reset().as_micros()).unwrap())
                 };
                 assert_eq!(seen(&standing), (left, reset), "{context}");
+            }
+        }
+    }
+}
+
+/// Units that were given back count as if nobody had ever taken them.
+pub(crate) fn windows_with_refunds_answer_as_an_oracle_does(backend: &mut impl Backend) {
+    let seed = fastrand::u64(..);
+    let mut rng = fastrand::Rng::with_seed(seed);
+    for round in 0..40 {
+        let limit = rng.u64(1..=12);
+        for (algorithm, meter) in windows(limit, WINDOW) {
+            let Some(oracle) = oracle(algorithm) else { continue };
+            let key = format!("refunds:{algorithm:?}:{round}");
+            let (mut taken, mut charged): (Vec<u64>, Vec<(u64, Stamp)>) = Default::default();
+            let mut now = START;
+            for _ in 0..80 {
+                now += if rng.bool() { 0 } else { rng.u64(..WINDOW / 2) };
+                let context = format!("{key}, of {limit} at {now}, seed {seed}");
+                if !charged.is_empty() && rng.u8(..3) == 0 {
+                    let at = rng.usize(..charged.len());
+                    let (units, stamp) = &mut charged[at];
+                    let some = rng.u64(1..=*units);
+                    backend.refund(meter, now, &key, some, *stamp);
+                    for _ in 0..some {
+                        let gone = taken.iter().position(|moment| *moment == stamp.parts().0);
+                        taken.swap_remove(gone.unwrap());
+                    }
+                    *units -= some;
+                    if *units == 0 {
+                        charged.swap_remove(at);
+                    }
+                    taken.sort_unstable();
+                } else {
+                    let cost = rng.u64(1..=limit);
+                    let standing = backend.one(meter, now, &key, cost);
+                    assert_eq!(standing.fits(), cost <= oracle(&taken, limit, now).0, "{context}");
+                    if standing.fits() {
+                        taken.extend((0..cost).map(|_| now));
+                        charged.push((cost, standing.stamp()));
+                    }
+                }
+                let look = backend.one(meter, now, &key, 0);
+                let reset = u64::try_from(look.reset().as_micros()).unwrap();
+                assert_eq!((look.remaining(), reset), oracle(&taken, limit, now), "{context}");
             }
         }
     }

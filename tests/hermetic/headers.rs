@@ -7,6 +7,7 @@ mod formats;
 mod fractions;
 mod respond;
 mod retry;
+mod several_keys;
 mod stacked;
 mod undecided;
 mod upstream;

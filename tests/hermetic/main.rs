@@ -6,13 +6,17 @@ mod bounds;
 mod cost;
 mod exact;
 mod failure;
+mod handle;
 mod headers;
 mod key;
 mod layer;
+mod lockout;
 mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod policy;
+mod refund;
+mod reset;
 mod shadow;
 mod support;
 #[path = "../tally/mod.rs"]

@@ -8,11 +8,11 @@ use metrics_util::{
     debugging::{DebugValue, DebuggingRecorder},
 };
 use tollgate::{
-    Global, Header, Limit, Limiter, MemoryStore, OnFailure, OnMissingKey, Policy, PolicyBuilder,
-    Quota, RequestHead, Store, StoreErrorKind,
+    Global, Header, Limit, Limiter, Lockout, MemoryStore, OnFailure, OnMissingKey, Policy,
+    PolicyBuilder, Quota, RequestHead, Store, StoreErrorKind,
 };
 
-use crate::support::{Broken, Flaky, Later, memory};
+use crate::support::{Broken, Flaky, Later, about, decide as decide_one, memory, secs};
 
 /// What was recorded, as `kind name{labels}`, with counts.
 type Recorded = BTreeMap<String, u64>;
@@ -75,6 +75,28 @@ fn decisions_are_counted_by_policy_and_outcome() {
         recorded([
             ("counter tollgate_requests_total{outcome=allowed,policy=api}", 2),
             ("counter tollgate_requests_total{outcome=denied,policy=api}", 3),
+        ])
+    );
+}
+
+#[test]
+fn locked_requests_are_told_from_denied_ones_and_handles_are_no_requests() {
+    let seen = record(async || {
+        let (limiter, lockout) = (Limiter::new(memory().0), Lockout::new(secs(600)).after(2));
+        let tries = Limit::new("tries", Quota::per_minute(2)).lockout(lockout);
+        let policy = Policy::new("api").limit(about(), tries).build().unwrap();
+        for keys in [&["a", "b"][..], &["a"], &["a", "b"], &["a", "b"], &["b", "a"]] {
+            let decision = decide_one(&limiter, &policy, keys).await;
+            decision.look().await.unwrap();
+            decision.charge("tries", 0).await.unwrap();
+        }
+    });
+    assert_eq!(
+        seen,
+        recorded([
+            ("counter tollgate_requests_total{outcome=allowed,policy=api}", 2),
+            ("counter tollgate_requests_total{outcome=denied,policy=api}", 1),
+            ("counter tollgate_requests_total{outcome=locked,policy=api}", 2),
         ])
     );
 }

@@ -5,6 +5,8 @@ mod bounds;
 mod changed;
 mod changed_windows;
 mod charge;
+mod drawn_keys;
 mod missing_key;
 mod quota;
 mod scope;
+mod several_keys;

@@ -5,11 +5,15 @@
 #[path = "../conformance/mod.rs"]
 mod conformance;
 
-use tollgate::{Algorithm, Calendar, Quota, Standing, Timestamp, algorithm::Meter, store::Hit};
+use tollgate::{
+    Algorithm, Calendar, Quota, Stamp, Standing, Timestamp,
+    algorithm::Meter,
+    store::{Hit, Refund},
+};
 
-use self::conformance::{Backend, calendar, exact, oracle, waits};
+use self::conformance::{Backend, calendar, exact, lock, lock_name, oracle, refund, waits};
 use crate::{
-    script::{Joined, Kept, Request},
+    script::{Found, Joined, Kept, Request},
     support::RedisServer,
 };
 
@@ -27,6 +31,31 @@ impl Backend for Joined {
             .collect();
         let (found, _) = self.acquire(&batch, now);
         batch.iter().zip(found).map(|(request, found)| found.standing(&request[0], now)).collect()
+    }
+
+    fn guarded(&mut self, meters: [Meter; 2], micros: u64, key: &str, cost: u64) -> [Standing; 2] {
+        let (names, now) = ([key.to_owned(), lock_name(key)], Timestamp::from_micros(micros));
+        let hits = [0, 1].map(|at| Hit {
+            key: names[at].as_bytes(),
+            meter: meters[at],
+            cost,
+            shadow: false,
+        });
+        let (found, _) = self.acquire(&[hits.to_vec()], now);
+        let standings = [0, 1].map(|at| found[at].standing(&hits[at], now));
+        // The script charges by what it says, and callers see what follows from that.
+        let admitted = |found: &Found| matches!(found, Found::Read { admitted: true, .. });
+        assert_eq!(found.iter().all(admitted), standings.iter().all(Standing::fits), "{key}");
+        standings
+    }
+
+    fn refund(&mut self, meter: Meter, micros: u64, key: &str, units: u64, stamp: Stamp) {
+        let refund = Refund { key: key.as_bytes(), meter, units, stamp };
+        self.refund(&[refund], Timestamp::from_micros(micros));
+    }
+
+    fn reset(&mut self, key: &str) {
+        self.server().command(&["DEL", key]);
     }
 }
 
@@ -116,4 +145,118 @@ async fn units_of_the_calendar_begin_and_end_by_the_table() {
 async fn no_step_back_locks_for_longer_than_a_refill() {
     let server = RedisServer::start().await;
     exact::no_step_back_locks_for_longer_than_a_refill(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn windows_with_refunds_answer_as_an_oracle_does() {
+    let server = RedisServer::start().await;
+    oracle::windows_with_refunds_answer_as_an_oracle_does(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn all_comes_back_at_once_in_whole_or_in_parts() {
+    let server = RedisServer::start().await;
+    refund::all_comes_back_at_once_in_whole_or_in_parts(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn what_another_charge_took_stays_taken() {
+    let server = RedisServer::start().await;
+    refund::what_another_charge_took_stays_taken(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn a_bucket_gives_back_no_more_than_the_charge_has_left() {
+    let server = RedisServer::start().await;
+    refund::a_bucket_gives_back_no_more_than_the_charge_has_left(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn a_charge_that_counts_no_longer_gives_back_nothing() {
+    let server = RedisServer::start().await;
+    refund::a_charge_that_counts_no_longer_gives_back_nothing(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn a_log_gives_back_to_the_last_microsecond() {
+    let server = RedisServer::start().await;
+    refund::a_log_gives_back_to_the_last_microsecond(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn windows_give_back_until_they_end() {
+    let server = RedisServer::start().await;
+    refund::windows_give_back_until_they_end(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn a_log_gives_back_what_a_step_of_the_clock_brought_here() {
+    let server = RedisServer::start().await;
+    refund::a_log_gives_back_what_a_step_of_the_clock_brought_here(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn a_refund_from_after_now_leaves_no_more_than_the_limit() {
+    let server = RedisServer::start().await;
+    refund::a_refund_from_after_now_leaves_no_more_than_the_limit(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn nothing_comes_back_to_a_key_that_is_not_there() {
+    let server = RedisServer::start().await;
+    refund::nothing_comes_back_to_a_key_that_is_not_there(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn a_key_that_is_forgotten_begins_anew() {
+    let server = RedisServer::start().await;
+    refund::a_key_that_is_forgotten_begins_anew(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn a_bucket_with_refunds_keeps_its_bound() {
+    let server = RedisServer::start().await;
+    refund::a_bucket_with_refunds_keeps_its_bound(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn the_denial_of_the_number_locks() {
+    let server = RedisServer::start().await;
+    lock::the_denial_of_the_number_locks(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn a_lock_ends_to_the_microsecond() {
+    let server = RedisServer::start().await;
+    lock::a_lock_ends_to_the_microsecond(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn asking_does_not_prolong_a_lock() {
+    let server = RedisServer::start().await;
+    lock::asking_does_not_prolong_a_lock(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn denials_are_forgotten_a_refill_after_the_first() {
+    let server = RedisServer::start().await;
+    lock::denials_are_forgotten_a_refill_after_the_first(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn no_step_of_the_clock_locks_for_longer() {
+    let server = RedisServer::start().await;
+    lock::no_step_of_the_clock_locks_for_longer(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn a_changed_length_only_shortens_what_is_locked() {
+    let server = RedisServer::start().await;
+    lock::a_changed_length_only_shortens_what_is_locked(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn a_lock_that_is_forgotten_is_lifted() {
+    let server = RedisServer::start().await;
+    lock::a_lock_that_is_forgotten_is_lifted(&mut Joined::load(&server));
 }

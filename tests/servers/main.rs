@@ -3,6 +3,8 @@
 #![cfg(test)]
 
 mod atomic;
+mod books;
+mod costs;
 mod differential;
 mod exact;
 mod lua_faults;

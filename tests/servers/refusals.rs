@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{Limit, Limiter, Quota, RedisStore, StoreError, StoreErrorKind};
+use tollgate::{Algorithm, Limit, Limiter, Quota, RedisStore, StoreError, StoreErrorKind};
 
 use crate::support::{Log, RedisServer, skip};
 
@@ -126,9 +126,9 @@ async fn a_password_that_is_set_later_is_logged_as_an_error_and_mended_by_the_se
 async fn a_user_with_the_documented_rights_has_enough_and_one_with_less_is_a_misconfiguration() {
     let server = RedisServer::start().await;
     let rights = "on >word ~tg1:* resetchannels -@all \
-                  +evalsha +eval +script|load +time +get +set +ping \
+                  +evalsha +eval +script|load +time +get +set +ping +del \
                   +zadd +zcard +zcount +zrange +zrangebyscore +zrevrange \
-                  +zremrangebyscore +pexpire";
+                  +zremrangebyscore +zremrangebyrank +pexpire";
     let rights: Vec<_> = rights.split_whitespace().collect();
     server.command(&[&["ACL", "SETUSER", "app"], rights.as_slice()].concat());
     let url = format!("redis://app:word@127.0.0.1:{}/", server.port());
@@ -137,6 +137,14 @@ async fn a_user_with_the_documented_rights_has_enough_and_one_with_less_is_a_mis
     assert!(limiter.check(&limit, "somebody").await.expect("an answer").is_allowed());
     server.command(&["SCRIPT", "FLUSH"]);
     assert!(limiter.check(&limit, "somebody").await.expect("an answer").is_allowed());
+    for algorithm in [Algorithm::SlidingLog, Algorithm::SlidingCounter, Algorithm::FixedWindow] {
+        let limit = limit.clone().algorithm(algorithm);
+        for _ in 0..2 {
+            let decision = limiter.check(&limit, "somebody").await.expect("an answer");
+            decision.refund().await.expect("enough rights");
+        }
+        limiter.reset(&limit, "somebody").await.expect("enough rights");
+    }
     for missing in ["-get", "-set", "-time", "-evalsha"] {
         server.command(&["ACL", "SETUSER", "app", missing]);
         let error = limiter.check(&limit, "somebody").await.expect_err(missing);

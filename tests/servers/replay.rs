@@ -4,11 +4,14 @@
 
 use std::{thread::sleep, time::Duration};
 
-use tollgate::{RedisStore, Standing, Store as _, Timestamp, store::Answer};
+use tollgate::{
+    Algorithm, Quota, RedisStore, Standing, Store as _, Timestamp,
+    store::{Answer, Hit, Refund},
+};
 
 use crate::{
-    differential::{Kind, Trace},
-    script::{Kept, Model, Modelled, SOURCE, Script},
+    differential::{self, Kind, Trace},
+    script::{Kept, Model, Modelled, REFUND, SOURCE, Script},
     support::{RedisServer, Value},
 };
 
@@ -33,11 +36,20 @@ async fn the_real_script_decides_stores_and_expires_as_its_now_tells() {
             let context = format!("seed {seed}, step {steps}, at {}", now.as_micros());
             assert_eq!(found, model.acquire(&batch, now), "{context}");
             for (key, state) in model.changed() {
-                expired += usize::from(!check_kept(&mut script, key, state, now, &context));
+                check_kept(&mut script, key, state, now, &context);
             }
             steps += batch.len();
             if fastrand::bool() {
                 sleep(Duration::from_micros(fastrand::u64(..2_000)));
+            }
+        }
+        // The shortest lives are two milliseconds long.
+        sleep(Duration::from_millis(3));
+        for (key, state) in model.states() {
+            if script.kept(key, &state.kept().without_numbers()).is_none() {
+                let later = time(&mut script);
+                assert!(state.is_fresh(later), "forgotten early; seed {seed}, step {steps}");
+                expired += 1;
             }
         }
         script.command(&["FLUSHDB"]);
@@ -45,15 +57,9 @@ async fn the_real_script_decides_stores_and_expires_as_its_now_tells() {
     assert!(expired > 0, "no key came to its end");
 }
 
-/// Checks what a key holds since `now`, and for how long. False if it has expired, as it may once
-/// its state is a fresh one.
-fn check_kept(
-    script: &mut Script,
-    key: &[u8],
-    state: &Modelled,
-    now: Timestamp,
-    context: &str,
-) -> bool {
+/// Checks what a key holds since `now`, and for how long. It may have expired once its state is a fresh
+/// one.
+fn check_kept(script: &mut Script, key: &[u8], state: &Modelled, now: Timestamp, context: &str) {
     let ttl = i64::try_from(state.time_to_live(now)).unwrap();
     let expected = state.kept().without_numbers();
     let Value::Integer(left) = script.command(&[b"PTTL", key]) else { panic!("{context}") };
@@ -61,14 +67,13 @@ fn check_kept(
     let later = time(script);
     let Some(kept) = kept else {
         assert!(state.is_fresh(later), "forgotten early; {context}");
-        return false;
+        return;
     };
     assert_eq!(kept.without_numbers(), expected, "{context}");
     let millis = |time: Timestamp| i64::try_from(time.as_micros() / 1_000).unwrap();
     // The server may have read its clock for the expiry a moment before the script did.
     let least = ttl - (millis(later) - millis(now)) - 1;
     assert!((least..=ttl).contains(&left) || left == -2, "{left} ms left of {ttl}; {context}");
-    true
 }
 
 fn time(script: &mut Script) -> Timestamp {
@@ -90,7 +95,7 @@ async fn the_store_asks_and_reads_the_script_to_the_last_unit() {
         .unwrap();
     let seed = fastrand::u64(..);
     let mut trace = Trace::new(seed, Kind::Mixed);
-    let mut steps = 0;
+    let (mut steps, mut given_back) = (0, 0);
     while steps < STORE_STEPS {
         let mut model = Model::default();
         let pool = trace.pool();
@@ -103,25 +108,77 @@ async fn the_store_asks_and_reads_the_script_to_the_last_unit() {
                     .zip(&found)
                     .map(|(hit, found)| found.standing(hit, now))
                     .collect();
-                assert_eq!(standings.as_slice(), expected, "seed {seed}, step {steps}");
+                let context = format!("seed {seed}, step {steps}");
+                assert_eq!(standings.as_slice(), expected, "{context}");
+                trace.learn(std::slice::from_ref(&request), &standings);
                 steps += 1;
+                if trace.once_in(4) {
+                    let charged = trace.refunds();
+                    let refunds: Vec<_> = charged.iter().map(differential::refund).collect();
+                    let now = refund(&store, &mut script, refunds.clone()).await;
+                    model.refund(&refunds, now);
+                    for (key, state) in model.changed() {
+                        let context = format!("{context}, given back {charged:?}");
+                        check_kept(&mut script, &named(key), state, now, &context);
+                        given_back += 1;
+                    }
+                }
+                if trace.once_in(16) {
+                    let key = trace.reset(&pool).as_bytes();
+                    store.reset(&[key, b"absent"]).await.unwrap();
+                    model.reset(key);
+                    let there = script.command(&[b"EXISTS", named(key).as_slice()]);
+                    assert_eq!(there, Value::Integer(0), "{context}");
+                }
             }
         }
         for (key, state) in model.states() {
             let expected = state.kept().without_numbers();
-            let kept = script.kept(&[b"replay:", key].concat(), &expected);
-            let same = |kept: Kept| kept.without_numbers() == expected;
-            assert!(kept.is_none_or(same), "seed {seed}, step {steps}");
+            match script.kept(&named(key), &expected).map(Kept::without_numbers) {
+                None => assert!(state.is_fresh(time(&mut script)), "seed {seed}, step {steps}"),
+                kept => assert_eq!(kept, Some(expected), "seed {seed}, step {steps}"),
+            }
         }
         script.command(&["FLUSHDB"]);
     }
+    assert!(given_back * 20 > STORE_STEPS, "little was given back: {given_back}");
+}
+
+/// The name of a key of the store.
+fn named(key: &[u8]) -> Vec<u8> {
+    [b"replay:", key].concat()
+}
+
+/// Gives back by the store, and tells when that was. The answer does not, but one more bucket does, of
+/// which two units were taken: once the first of them is given back, it is the second that is owed,
+/// from that moment on.
+async fn refund<'a>(
+    store: &RedisStore,
+    script: &mut Script,
+    mut refunds: Vec<Refund<'a>>,
+) -> Timestamp {
+    let key: &[u8] = b"witness";
+    let meter = Algorithm::TokenBucket.meter(Quota::per_day(2));
+    let hit = [Hit { key, meter, cost: 1, shadow: false }];
+    let stamp = store.acquire(&hit).await.unwrap().standings[0].stamp();
+    assert!(store.acquire(&hit).await.unwrap().standings[0].fits());
+    refunds.insert(fastrand::usize(..=refunds.len()), Refund { key, meter, units: 1, stamp });
+    let before = time(script);
+    store.refund(&refunds).await.unwrap();
+    let after = time(script);
+    let owed: u64 = script.get(&named(key)).unwrap().parse().unwrap();
+    let now = Timestamp::from_micros(owed - 12 * 3_600 * 1_000_000);
+    assert!((before..=after).contains(&now), "{now:?} is not when it was");
+    store.reset(&[key]).await.unwrap();
+    now
 }
 
 #[tokio::test]
-async fn the_script_under_test_is_the_one_that_the_store_loads() {
+async fn the_scripts_under_test_are_those_that_the_store_loads() {
     let server = RedisServer::start().await;
     RedisStore::connect(server.url()).await.unwrap();
-    assert_eq!(server.command(&["SCRIPT", "EXISTS", &sha1(SOURCE)]), "1");
+    let names = [SOURCE, REFUND].map(sha1);
+    assert_eq!(server.command(&["SCRIPT", "EXISTS", &names[0], &names[1]]), "1\n1");
 }
 
 fn sha1(source: &str) -> String {

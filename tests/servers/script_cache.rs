@@ -69,3 +69,25 @@ async fn a_server_that_forgets_the_script_in_the_middle_of_load_fails_no_request
     let info = server.command(&["INFO", "commandstats"]);
     assert!(info.contains("cmdstat_eval:"), "the server never had forgotten the script:\n{info}");
 }
+
+#[tokio::test]
+async fn a_server_that_forgot_the_script_gives_back_once() {
+    let server = RedisServer::start().await;
+    let store = RedisStore::builder(server.url()).deadline(Duration::from_secs(10));
+    let limiter = Limiter::new(store.connect().await.expect("a server"));
+    let limit = Limit::new("all", Quota::per_day(10));
+    let take = async |units| limiter.check(&limit.clone().cost(units), "k").await.expect("answer");
+    let first = take(4).await;
+    assert_eq!(take(5).await.remaining(), Some(1));
+    server.command(&["SCRIPT", "FLUSH"]);
+    server.command(&["CONFIG", "RESETSTAT"]);
+    first.refund().await.expect("an answer");
+    let info = server.command(&["INFO", "commandstats"]);
+    let ran = |command: &str| info.lines().any(|line| line.starts_with(command));
+    assert!(ran("cmdstat_evalsha:calls=1,") && ran("cmdstat_eval:calls=1,"), "{info}");
+    assert!(ran("cmdstat_set:calls=1,"), "{info}");
+    assert_eq!(take(0).await.remaining(), Some(5));
+    // The server knows it again, and the decision knows that it is done.
+    first.refund().await.expect("an answer");
+    assert_eq!(take(0).await.remaining(), Some(5));
+}

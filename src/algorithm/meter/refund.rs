@@ -2,6 +2,15 @@ use super::{Meter, Reading, State};
 use crate::{decision::Stamp, time::Timestamp};
 
 impl Meter {
+    /// The stamp of what is left of a charge after `units` of it were given back.
+    #[must_use]
+    pub fn rest(&self, stamp: Stamp, units: u64) -> Stamp {
+        match self {
+            Self::TokenBucket(bucket) => bucket.rest(stamp, units),
+            _ => stamp,
+        }
+    }
+
     /// Gives back `units` of a charge with this stamp, to a settled state: what has not come back by
     /// itself, of the window or the moment that was charged, and never more than was taken. Whether the
     /// state changed.

@@ -3,17 +3,19 @@
 mod client;
 mod log;
 mod probe;
+mod request;
 mod store;
 
 use std::time::Duration;
 
 use http::{HeaderMap, Response};
-use tollgate::{Global, Limit, Limiter, ManualClock, MemoryStore, Policy, Timestamp};
+use tollgate::{Algorithm, Global, Limit, Limiter, ManualClock, MemoryStore, Policy, Timestamp};
 
 pub(crate) use self::{
     client::{Client, send},
     log::Log,
     probe::Probe,
+    request::{about, asking, decide, left},
     store::{Broken, Flaky, Gated, Later},
 };
 
@@ -34,6 +36,20 @@ pub(crate) fn limiter() -> (Limiter, ManualClock) {
     let (store, clock) = memory();
     (Limiter::new(store), clock)
 }
+
+/// Two limiters in memory, each with its clock: one answers at once, the other later.
+pub(crate) fn limiters() -> [(Limiter, ManualClock); 2] {
+    let (store, clock) = memory();
+    [limiter(), (Limiter::new(Later(store)), clock)]
+}
+
+/// The algorithms that take a quota of any period.
+pub(crate) const ALGORITHMS: [Algorithm; 4] = [
+    Algorithm::TokenBucket,
+    Algorithm::SlidingLog,
+    Algorithm::SlidingCounter,
+    Algorithm::FixedWindow,
+];
 
 /// The one value of a header field; fails where a field is sent twice.
 pub(crate) fn field<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

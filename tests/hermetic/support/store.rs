@@ -19,20 +19,23 @@ pub(crate) struct Later(pub(crate) MemoryStore);
 
 impl Store for Later {
     fn acquire(&self, hits: &[Hit<'_>]) -> Reply {
-        let reply = self.0.acquire(hits);
-        Reply::later(async {
-            tokio::task::yield_now().await;
-            reply.await
-        })
+        later(self.0.acquire(hits))
     }
 
     fn refund(&self, refunds: &[Refund<'_>]) -> Reply<()> {
-        self.0.refund(refunds)
+        later(self.0.refund(refunds))
     }
 
     fn reset(&self, keys: &[&[u8]]) -> Reply<()> {
-        self.0.reset(keys)
+        later(self.0.reset(keys))
     }
+}
+
+fn later<T: Unpin + Send + 'static>(reply: Reply<T>) -> Reply<T> {
+    Reply::later(async {
+        tokio::task::yield_now().await;
+        reply.await
+    })
 }
 
 /// A store that answers when it is let.
@@ -158,6 +161,7 @@ impl Store for Flaky {
     }
 
     fn refund(&self, refunds: &[Refund<'_>]) -> Reply<()> {
+        self.0.asked.fetch_add(1, Ordering::SeqCst);
         match self.failure() {
             Some(kind) => Reply::now(Err(StoreError::new(kind, "broken on demand"))),
             None => self.0.store.refund(refunds),

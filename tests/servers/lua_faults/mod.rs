@@ -6,7 +6,9 @@ mod bucket;
 mod expiry;
 mod foreign;
 mod foreign_windows;
+mod lock;
 mod numbers;
+mod refund;
 mod several;
 mod windows;
 
