@@ -162,8 +162,7 @@ impl Limiter {
     /// for those who write a middleware of their own: put an admitting decision into the request's
     /// extensions, and limiters further in will not charge the same state twice.
     pub fn decide(&self, policy: &Policy, head: RequestHead<'_>) -> Deciding {
-        let charged = head.extension::<Decision>().map(Decision::charged).unwrap_or_default();
-        let mut charge = Charge::after(charged);
+        let mut charge = Charge::after(head.extension());
         for (at, entry) in policy.entries().iter().enumerate() {
             match entry.key.extract(head).and_then(Keys::bounded) {
                 Ok(keys) => {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::{Desk, Limiter, ask::Ask};
 use crate::{
-    decision::{Charged, Decision, Origin, Outcome, Verdict},
+    decision::{Decision, Origin, Outcome, Verdict},
     store::{Answer, StoreError},
 };
 
@@ -12,12 +12,19 @@ pub(super) struct Usage {
     pub(super) limiter: Limiter,
     /// Whether the limiter's fallback decided.
     pub(super) local: bool,
+    /// Which store that was.
+    pub(super) identity: usize,
     pub(super) ask: Ask,
 }
 
 impl Origin for Usage {}
 
 impl Usage {
+    /// Whether this store was asked about a state of this name.
+    pub(super) fn was_asked(&self, identity: usize, name: &[u8]) -> bool {
+        self.identity == identity && self.ask.has(name)
+    }
+
     fn desk(&self) -> Desk<'_> {
         let inner = &self.limiter.0;
         if self.local { inner.alone() } else { inner.desk() }
@@ -139,10 +146,9 @@ impl Decision {
                 verdicts.push((verdict.clone(), units));
             }
         }
-        let charged = || Charged::from_slice(self.charged());
         let policy = Arc::clone(self.shared_policy());
         if verdicts.is_empty() {
-            return Ok(Self::unchecked(policy, Outcome::Skipped, charged()));
+            return Ok(Self::unchecked(policy, Outcome::Skipped, None));
         }
         let answer = ask.acquire(usage.desk()).await;
         let answer = usage.heard(&ask, answer)?;
@@ -154,8 +160,9 @@ impl Decision {
                 locked,
                 ..verdict
             });
-        let usage = Usage { limiter: usage.limiter.clone(), local: usage.local, ask };
+        let Usage { local, identity, .. } = *usage;
+        let usage = Usage { limiter: usage.limiter.clone(), local, identity, ask };
         let decided = (if usage.local { self.source() } else { answer.source }, answer.now);
-        Ok(Self::new(policy, decided, verdicts.collect(), charged(), usage))
+        Ok(Self::new(policy, decided, verdicts.collect(), None, usage))
     }
 }

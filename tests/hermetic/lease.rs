@@ -124,7 +124,8 @@ async fn what_nobody_uses_is_given_back_after_half_a_second() {
     }
     assert!(shared.left(&limit).await < 9_500);
     shared.clock.advance(Duration::from_millis(500));
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::advance(Duration::from_millis(300)).await;
+    settle().await;
     let back = shared.left(&limit).await;
     // A unit comes back every 360 ms by itself.
     assert!((9_500..=9_502).contains(&back), "{back} are left");
