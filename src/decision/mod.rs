@@ -185,11 +185,21 @@ impl Decision {
         locked.map_or(StatusCode::TOO_MANY_REQUESTS, |locked| locked.status)
     }
 
-    /// Whether the request was denied because a [`Lockout`](crate::Lockout) has locked its key, or
-    /// locked it by this.
+    /// Whether a [`Lockout`](crate::Lockout) has locked one of the request's keys, or locks it by this
+    /// denial. After a look, it tells of the keys that were looked at.
     #[must_use]
     pub fn is_locked(&self) -> bool {
-        !self.is_allowed() && self.binding().is_some_and(|verdict| verdict.locked.is_some())
+        self.0.verdicts.iter().any(|verdict| verdict.locked.is_some())
+    }
+
+    /// How long until a request like this one passes all limits, if it is alone on its keys: zero if it
+    /// would now, `None` if it never does. After a look, it tells of a request of cost 1.
+    #[must_use]
+    pub fn wait(&self) -> Option<Duration> {
+        let enforced = self.0.verdicts.iter().filter(|verdict| !verdict.shadow);
+        enforced
+            .map(|verdict| verdict.standing.wait())
+            .try_fold(Duration::ZERO, |longest, wait| Some(longest.max(wait?)))
     }
 
     /// Units that the binding limit has left.

@@ -101,6 +101,11 @@ impl Ask {
         self.states.iter().any(|state| self.name(state) == name)
     }
 
+    /// Units that were charged to the state at this place, and not given back.
+    pub(super) fn charged(&self, at: usize) -> u64 {
+        self.states.get(at).map_or(0, |state| state.units.load(Ordering::Relaxed))
+    }
+
     /// The name of the state that was added last.
     pub(super) fn last_name(&self) -> &[u8] {
         self.states.last().map_or(&[], |state| self.name(state))

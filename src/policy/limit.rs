@@ -120,7 +120,7 @@ impl Limit {
     }
 
     /// Only watches: it denies nothing and is told to no client, but decisions and metrics show what it
-    /// would have denied. It is charged when the enforced limits admit a request, and it would too.
+    /// would have denied: its [`Verdict`](crate::Verdict) is one whose standing does not fit. It is charged when the enforced limits admit a request, and it would too.
     #[must_use]
     pub fn shadow(self) -> Self {
         Self { shadow: true, ..self }
@@ -246,10 +246,8 @@ impl Limit {
             None => format!("{policy}/{name}"),
         };
         self.suffix = format!("{place}:{tag}{timescale}").into();
-        if self.lockout.is_some() {
-            // Without a timescale: a lock outlasts a change of the quota.
-            self.lock_suffix = format!("{place}:lk").into();
-        }
+        // Without a timescale: a lock outlasts a change of the quota.
+        self.lock_suffix = format!("{place}:lk").into();
         self
     }
 

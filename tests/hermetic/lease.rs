@@ -156,7 +156,7 @@ async fn a_request_that_another_limit_denies_uses_nothing_that_is_held() {
         assert!(check(&instance, &limit).await.is_allowed());
         settle().await;
     }
-    let both = || instance.check_all([(&limit, "k".into()), (&few, "k".into())]);
+    let both = || instance.check_all([(&limit, "k"), (&few, "k")]);
     for taken in 1..=10 {
         let decision = both().await.unwrap();
         assert!(decision.is_allowed(), "{taken}");
@@ -183,7 +183,7 @@ async fn a_request_whose_store_fails_uses_nothing_that_is_held() {
     }
     shared.store.break_(Broken::Later(StoreErrorKind::Timeout));
     for _ in 0..50 {
-        let both = instance.check_all([(&limit, "k".into()), (&few, "k".into())]).await;
+        let both = instance.check_all([(&limit, "k"), (&few, "k")]).await;
         assert_eq!(both.unwrap_err().kind(), StoreErrorKind::Timeout);
     }
     // What is here is still admitted.
