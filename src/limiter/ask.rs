@@ -50,6 +50,12 @@ struct Guard {
 pub(super) type Found = SmallVec<[(Standing, Option<Locked>); 2]>;
 
 impl Ask {
+    /// Forgets all states.
+    pub(super) fn clear(&mut self) {
+        self.names.clear();
+        self.states.clear();
+    }
+
     /// Adds a state, whose name is written by `name`.
     pub(super) fn push(
         &mut self,
@@ -142,7 +148,7 @@ impl Ask {
         }
     }
 
-    fn hits(&self) -> SmallVec<[Hit<'_>; 4]> {
+    fn hits(&self) -> SmallVec<[Hit<'_>; 2]> {
         let mut hits = SmallVec::new();
         for state in &self.states {
             let State { meter, cost, shadow, lease, .. } = *state;

@@ -1,7 +1,4 @@
-use std::{
-    mem,
-    sync::{Arc, LazyLock},
-};
+use std::sync::{Arc, LazyLock};
 
 use smallvec::SmallVec;
 
@@ -21,7 +18,8 @@ pub(super) struct Charge {
     outer: Option<Decision>,
     /// Which store is asked.
     identity: usize,
-    ask: Ask,
+    /// In a box, which goes on into the decision: it is large.
+    ask: Box<Ask>,
 }
 
 #[derive(Debug)]
@@ -67,7 +65,7 @@ impl Charge {
         // A store that has no identity is told from others by its place in its limiter.
         let store = desk.store;
         self.identity = store.identity().unwrap_or_else(|| std::ptr::from_ref(store).addr());
-        self.ask = Ask::default();
+        self.ask.clear();
         for Item { at, key, cost, .. } in &self.items {
             let limit = limits.get(*at);
             let counts = (limit.meter(), *cost, limit.is_shadow(), limit.leased());
@@ -82,7 +80,7 @@ impl Charge {
         self.ask.acquire(desk)
     }
 
-    pub(super) const fn ask(&self) -> &Ask {
+    pub(super) fn ask(&self) -> &Ask {
         &self.ask
     }
 
@@ -95,14 +93,13 @@ impl Charge {
 
     /// What a store's answer comes to.
     pub(super) fn decision(
-        &mut self,
+        mut self,
         limits: Limits<'_>,
         answer: &Answer,
         limiter: &Limiter,
     ) -> Decision {
-        let mut ask = mem::take(&mut self.ask);
         let mut verdicts = SmallVec::new();
-        for (item, (standing, locked)) in self.items.iter().zip(ask.read(answer)) {
+        for (item, (standing, locked)) in self.items.iter().zip(self.ask.read(answer)) {
             let limit = limits.get(item.at);
             verdicts.push(Verdict {
                 rule: Arc::clone(limit.rule()),
@@ -115,14 +112,15 @@ impl Charge {
         }
         let local = matches!(limits, Limits::Local(_));
         let source = if local { Source::Fallback } else { answer.source };
-        let usage = Usage { limiter: limiter.clone(), local, identity: self.identity, ask };
+        let Self { outer, identity, ask, .. } = self;
+        let usage = Usage { limiter: limiter.clone(), local, identity, ask };
         let policy = Arc::clone(limits.policy());
-        Decision::new(policy, (source, answer.now), verdicts, self.outer.take(), usage)
+        Decision::new(policy, (source, answer.now), verdicts, outer, usage)
     }
 
     /// The decision that nobody asked a store for.
-    pub(super) fn unchecked(&mut self, policy: &Policy, outcome: Outcome) -> Decision {
-        Decision::unchecked(Arc::clone(policy.shared_name()), outcome, self.outer.take())
+    pub(super) fn unchecked(self, policy: &Policy, outcome: Outcome) -> Decision {
+        Decision::unchecked(Arc::clone(policy.shared_name()), outcome, self.outer)
     }
 }
 

@@ -201,18 +201,13 @@ impl Limiter {
         }
         let timer = telemetry::Timer::start();
         match charge.acquire(Limits::Policy(policy), self.0.desk()).try_now() {
-            Ok(answer) => Deciding::ready(self.rule(policy, &mut charge, answer)),
+            Ok(answer) => Deciding::ready(self.rule(policy, charge, answer)),
             Err(reply) => Deciding::waiting(self.clone(), policy.clone(), charge, reply, timer),
         }
     }
 
     /// What becomes of a request, by the store's answer.
-    fn rule(
-        &self,
-        policy: &Policy,
-        charge: &mut Charge,
-        answer: Result<Answer, StoreError>,
-    ) -> Ruling {
+    fn rule(&self, policy: &Policy, charge: Charge, answer: Result<Answer, StoreError>) -> Ruling {
         match self.0.heard(charge.ask(), answer) {
             Ok(answer) => {
                 Ruling::of(decided(charge.decision(Limits::Policy(policy), &answer, self)))
@@ -222,7 +217,7 @@ impl Limiter {
     }
 
     /// What the policy wants for a request that the store did not decide.
-    fn failed(&self, policy: &Policy, charge: &mut Charge, kind: StoreErrorKind) -> Ruling {
+    fn failed(&self, policy: &Policy, mut charge: Charge, kind: StoreErrorKind) -> Ruling {
         match policy.on_failure() {
             OnFailure::Allow => {
                 Ruling::Admit(decided(charge.unchecked(policy, Outcome::FailedOpen)))

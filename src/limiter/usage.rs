@@ -18,7 +18,7 @@ pub(super) struct Usage {
     pub(super) local: bool,
     /// Which store that was.
     pub(super) identity: usize,
-    pub(super) ask: Ask,
+    pub(super) ask: Box<Ask>,
 }
 
 impl Origin for Usage {}
@@ -219,7 +219,7 @@ impl Decision {
     /// Asks again about the limits to which `units` gives a number.
     async fn again(&self, units: impl Fn(&str) -> Option<u64>) -> Result<Self, StoreError> {
         let Some(usage) = self.origin::<Usage>() else { return Ok(self.clone()) };
-        let mut ask = Ask::default();
+        let mut ask = Box::<Ask>::default();
         let mut verdicts = Vec::new();
         for (at, verdict) in self.verdicts().iter().enumerate() {
             if let Some(units) = units(verdict.name()) {
