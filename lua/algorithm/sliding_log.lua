@@ -115,12 +115,13 @@ local function sliding_log()
       add(key, moment, redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', now), '+inf'))
     end
     if state.added > 0 then
-      redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now - state.window))
       local members = {}
       for i = 1, state.added do
         members[i] = string.format('%016.0f', state.number + i)
       end
+      -- Before the trimming: a server without memory refuses what a script writes first.
       add(key, moment, members)
+      redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now - state.window))
     end
     if state.removed then
       redis.call('ZREMRANGEBYRANK', key, state.removed[1], state.removed[2])

@@ -116,7 +116,7 @@ impl Algorithm {
                 Err(format!("a cost of {cost}: a sliding log takes at most {MAX_LOG_COST} at once"))
             }
             Self::Calendar(unit) if quota.period() != unit.nominal() => Err(format!(
-                "a period of {:?}: this unit of the calendar has {:?}",
+                "a period of {:?}: this unit of the calendar has {:?}; `Limit::calendar` knows it",
                 quota.period(),
                 unit.nominal()
             )),

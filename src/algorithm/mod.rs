@@ -12,6 +12,7 @@ mod sliding_counter;
 mod sliding_log;
 mod token_bucket;
 
+pub(crate) use self::sliding_log::MAX_LOG_COST;
 pub use self::{
     calendar::Calendar,
     choice::Algorithm,

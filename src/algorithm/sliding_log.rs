@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// The most that one request may take from a log.
-pub(super) const MAX_LOG_COST: u64 = 1_000;
+pub(crate) const MAX_LOG_COST: u64 = 1_000;
 
 /// The moments of all units of the last window, for each key. Exact: in no window of time does more
 /// than the limit pass. It keeps every unit, so limits are at most 100,000.

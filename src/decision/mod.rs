@@ -7,7 +7,7 @@ use std::{any::Any, fmt, sync::Arc, time::Duration};
 use http::StatusCode;
 use smallvec::SmallVec;
 
-pub(crate) use self::verdict::Locked;
+pub(crate) use self::verdict::{Locked, Rule};
 pub use self::verdict::{Stamp, Standing, Verdict};
 use crate::time::{MICROS_PER_SEC, Timestamp};
 
@@ -70,15 +70,13 @@ struct Inner<O: ?Sized = dyn Origin> {
     now: Timestamp,
     verdicts: SmallVec<[Verdict; 2]>,
     binding: Option<usize>,
-    charged: Charged,
+    /// What was decided for the same request by a limiter outside this one.
+    outer: Option<Decision>,
     origin: O,
 }
 
 /// What the limiter that decided remembers, to charge more or give back. Only it knows what it is.
 pub(crate) trait Origin: Any + Send + Sync {}
-
-/// Marks of all states that a request was charged to so far, by this layer and by those outside it.
-pub(crate) type Charged = SmallVec<[u64; 4]>;
 
 impl Decision {
     /// The decision that `verdicts`, one for each limit, come to.
@@ -86,7 +84,7 @@ impl Decision {
         policy: Arc<str>,
         (source, now): (Source, Timestamp),
         verdicts: SmallVec<[Verdict; 2]>,
-        charged: Charged,
+        outer: Option<Self>,
         origin: impl Origin,
     ) -> Self {
         let denied = verdicts.iter().any(Verdict::denies);
@@ -97,11 +95,11 @@ impl Decision {
                 binding = Some(at);
             }
         }
-        Self(Arc::new(Inner { policy, outcome, source, now, verdicts, binding, charged, origin }))
+        Self(Arc::new(Inner { policy, outcome, source, now, verdicts, binding, outer, origin }))
     }
 
     /// The decision of a policy that let a request pass without asking.
-    pub(crate) fn unchecked(policy: Arc<str>, outcome: Outcome, charged: Charged) -> Self {
+    pub(crate) fn unchecked(policy: Arc<str>, outcome: Outcome, outer: Option<Self>) -> Self {
         Self(Arc::new(Inner {
             policy,
             outcome,
@@ -109,7 +107,7 @@ impl Decision {
             now: Timestamp::default(),
             verdicts: SmallVec::new(),
             binding: None,
-            charged,
+            outer,
             origin: Nobody,
         }))
     }
@@ -124,8 +122,9 @@ impl Decision {
         &self.0.policy
     }
 
-    pub(crate) fn charged(&self) -> &[u64] {
-        &self.0.charged
+    /// This decision, and all of limiters outside the one that made it.
+    pub(crate) fn outwards(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |decision| decision.0.outer.as_ref())
     }
 
     /// Whether the request may pass.
@@ -186,11 +185,21 @@ impl Decision {
         locked.map_or(StatusCode::TOO_MANY_REQUESTS, |locked| locked.status)
     }
 
-    /// Whether the request was denied because a [`Lockout`](crate::Lockout) has locked its key, or
-    /// locked it by this.
+    /// Whether a [`Lockout`](crate::Lockout) has locked one of the request's keys, or locks it by this
+    /// denial. After a look, it tells of the keys that were looked at.
     #[must_use]
     pub fn is_locked(&self) -> bool {
-        !self.is_allowed() && self.binding().is_some_and(|verdict| verdict.locked.is_some())
+        self.0.verdicts.iter().any(|verdict| verdict.locked.is_some())
+    }
+
+    /// How long until a request like this one passes all limits, if it is alone on its keys: zero if it
+    /// would now, `None` if it never does. After a look, it tells of a request of cost 1.
+    #[must_use]
+    pub fn wait(&self) -> Option<Duration> {
+        let enforced = self.0.verdicts.iter().filter(|verdict| !verdict.shadow);
+        enforced
+            .map(|verdict| verdict.standing.wait())
+            .try_fold(Duration::ZERO, |longest, wait| Some(longest.max(wait?)))
     }
 
     /// Units that the binding limit has left.

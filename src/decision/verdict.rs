@@ -82,11 +82,17 @@ pub(crate) struct Locked {
     pub(crate) status: StatusCode,
 }
 
+/// What a limit says, shared by all its verdicts.
+#[derive(Clone, Debug)]
+pub(crate) struct Rule {
+    pub(crate) name: Arc<str>,
+    pub(crate) quota: Quota,
+}
+
 /// The answer of one limit for one key.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    pub(crate) name: Arc<str>,
-    pub(crate) quota: Quota,
+    pub(crate) rule: Arc<Rule>,
     /// The place of the key among those that the request has for this limit.
     pub(crate) key: usize,
     pub(crate) cost: u64,
@@ -99,13 +105,13 @@ impl Verdict {
     /// The name of the limit.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        &self.rule.name
     }
 
     /// The quota that was enforced.
     #[must_use]
-    pub const fn quota(&self) -> Quota {
-        self.quota
+    pub fn quota(&self) -> Quota {
+        self.rule.quota
     }
 
     /// Which of the request's keys it is about, where the limit counts several: 0 for the first that

@@ -126,11 +126,17 @@ impl From<&String> for Key {
     }
 }
 
-impl From<u64> for Key {
-    fn from(identity: u64) -> Self {
-        Self::of_text("id", itoa::Buffer::new().format(identity))
-    }
+macro_rules! from_integers {
+    ($($integer:ty)+) => {$(
+        impl From<$integer> for Key {
+            fn from(identity: $integer) -> Self {
+                Self::of_text("id", itoa::Buffer::new().format(identity))
+            }
+        }
+    )+};
 }
+
+from_integers!(u32 u64 i32 i64);
 
 /// Collects an identity as its `Display` writes it, in one piece or in many.
 struct Identity<'a> {

@@ -29,7 +29,7 @@ struct State {
     start: usize,
     end: usize,
     meter: Meter,
-    lock: Option<Guard>,
+    lock: Option<Box<Guard>>,
     cost: u64,
     shadow: bool,
     lease: u64,
@@ -50,6 +50,12 @@ struct Guard {
 pub(super) type Found = SmallVec<[(Standing, Option<Locked>); 2]>;
 
 impl Ask {
+    /// Forgets all states.
+    pub(super) fn clear(&mut self) {
+        self.names.clear();
+        self.states.clear();
+    }
+
     /// Adds a state, whose name is written by `name`.
     pub(super) fn push(
         &mut self,
@@ -79,7 +85,8 @@ impl Ask {
     ) {
         name(&mut self.names);
         if let Some(state) = self.states.last_mut() {
-            state.lock = Some(Guard { lock, status, end: self.names.len() });
+            let end = self.names.len();
+            state.lock = Some(Box::new(Guard { lock, status, end }));
         }
     }
 
@@ -89,10 +96,20 @@ impl Ask {
         self.push((state.meter, cost, state.shadow, state.lease), |names| {
             names.extend_from_slice(other.name(state));
         });
-        if let Some(Guard { lock, status, end }) = state.lock {
+        if let Some(Guard { lock, status, end }) = state.lock.as_deref().copied() {
             let name = &other.names[state.end..end];
             self.guard((lock, status), |names| names.extend_from_slice(name));
         }
+    }
+
+    /// Whether it is about a state of this name.
+    pub(super) fn has(&self, name: &[u8]) -> bool {
+        self.states.iter().any(|state| self.name(state) == name)
+    }
+
+    /// Units that were charged to the state at this place, and not given back.
+    pub(super) fn charged(&self, at: usize) -> u64 {
+        self.states.get(at).map_or(0, |state| state.units.load(Ordering::Relaxed))
     }
 
     /// The name of the state that was added last.
@@ -131,12 +148,12 @@ impl Ask {
         }
     }
 
-    fn hits(&self) -> SmallVec<[Hit<'_>; 4]> {
+    fn hits(&self) -> SmallVec<[Hit<'_>; 2]> {
         let mut hits = SmallVec::new();
         for state in &self.states {
             let State { meter, cost, shadow, lease, .. } = *state;
             hits.push(Hit { key: self.name(state), meter, cost, shadow, lease });
-            if let Some(Guard { lock, end, .. }) = state.lock {
+            if let Some(Guard { lock, end, .. }) = state.lock.as_deref().copied() {
                 let key = &self.names[state.end..end];
                 hits.push(Hit::new(key, Meter::Lock(lock), cost));
             }
@@ -164,8 +181,10 @@ impl Ask {
         let mut admitted = true;
         for state in &self.states {
             let Some(mut standing) = standings.next() else { break };
-            let locked =
-                state.lock.and_then(|guard| locked(guard, standings.next()?, &mut standing));
+            let locked = state
+                .lock
+                .as_ref()
+                .and_then(|guard| locked(guard, standings.next()?, &mut standing));
             admitted &= state.shadow || standing.fits;
             found.push((standing, locked));
         }
@@ -214,7 +233,7 @@ impl Ask {
 }
 
 /// Whether a key is locked. It then stands as its lock does.
-fn locked(guard: Guard, lock: Standing, standing: &mut Standing) -> Option<Locked> {
+fn locked(guard: &Guard, lock: Standing, standing: &mut Standing) -> Option<Locked> {
     if lock.remaining > 0 {
         return None;
     }

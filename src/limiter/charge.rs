@@ -1,15 +1,10 @@
-use std::{
-    hash::{BuildHasher, Hash, Hasher},
-    mem,
-    sync::{Arc, LazyLock},
-};
+use std::sync::{Arc, LazyLock};
 
-use foldhash::quality::RandomState;
 use smallvec::SmallVec;
 
 use super::{Desk, Limiter, ask::Ask, usage::Usage};
 use crate::{
-    decision::{Charged, Decision, Outcome, Source, Verdict},
+    decision::{Decision, Outcome, Source, Verdict},
     key::Key,
     policy::{Limit, Policy},
     store::{Answer, Reply},
@@ -19,11 +14,12 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Charge {
     items: SmallVec<[Item; 2]>,
-    /// What the request was charged to before, by limiters outside this one.
-    charged: Charged,
-    /// What it is charged to now.
-    marks: SmallVec<[u64; 2]>,
-    ask: Ask,
+    /// What was decided before, by a limiter outside this one.
+    outer: Option<Decision>,
+    /// Which store is asked.
+    identity: usize,
+    /// In a box, which goes on into the decision: it is large.
+    ask: Box<Ask>,
 }
 
 #[derive(Debug)]
@@ -46,15 +42,12 @@ pub(super) enum Limits<'a> {
     Own(&'a [&'a Limit]),
 }
 
-/// Marks tell states apart within one process, so nobody else need know their seed.
-static MARKS: LazyLock<RandomState> = LazyLock::new(RandomState::default);
-
 static NO_POLICY: LazyLock<Arc<str>> = LazyLock::new(|| "-".into());
 
 impl Charge {
-    /// For a request that was charged to these states before.
-    pub(super) fn after(charged: &[u64]) -> Self {
-        Self { charged: Charged::from_slice(charged), ..Self::default() }
+    /// For a request about which a limiter outside this one has decided before.
+    pub(super) fn after(outer: Option<&Decision>) -> Self {
+        Self { outer: outer.cloned(), ..Self::default() }
     }
 
     /// Adds `cost` units of the limit at place `at`, for its key at place `index`.
@@ -70,19 +63,16 @@ impl Charge {
     /// earlier call charged counts for nothing: its store did not answer.
     pub(super) fn acquire(&mut self, limits: Limits<'_>, desk: Desk<'_>) -> Reply {
         // A store that has no identity is told from others by its place in its limiter.
-        let identity =
-            desk.store.identity().unwrap_or_else(|| std::ptr::from_ref(desk.store).addr());
-        self.ask = Ask::default();
-        self.marks.clear();
+        let store = desk.store;
+        self.identity = store.identity().unwrap_or_else(|| std::ptr::from_ref(store).addr());
+        self.ask.clear();
         for Item { at, key, cost, .. } in &self.items {
             let limit = limits.get(*at);
             let counts = (limit.meter(), *cost, limit.is_shadow(), limit.leased());
             self.ask.push(counts, |names| limit.write_name(key, names));
-            let mark = mark(identity, self.ask.last_name());
-            if self.charged.contains(&mark) {
+            if self.was_asked() {
                 self.ask.only_look();
             }
-            self.marks.push(mark);
             if let Some(lock) = limit.lock() {
                 self.ask.guard(lock, |names| limit.write_lock_name(key, names));
             }
@@ -90,24 +80,29 @@ impl Charge {
         self.ask.acquire(desk)
     }
 
-    pub(super) const fn ask(&self) -> &Ask {
+    pub(super) fn ask(&self) -> &Ask {
         &self.ask
+    }
+
+    /// Whether a limiter outside this one has charged the request to the state that was added last.
+    fn was_asked(&self) -> bool {
+        let outwards = self.outer.iter().flat_map(Decision::outwards);
+        let mut usages = outwards.filter_map(Decision::origin::<Usage>);
+        usages.any(|usage| usage.was_asked(self.identity, self.ask.last_name()))
     }
 
     /// What a store's answer comes to.
     pub(super) fn decision(
-        &mut self,
+        mut self,
         limits: Limits<'_>,
         answer: &Answer,
         limiter: &Limiter,
     ) -> Decision {
-        let mut ask = mem::take(&mut self.ask);
         let mut verdicts = SmallVec::new();
-        for (item, (standing, locked)) in self.items.iter().zip(ask.read(answer)) {
+        for (item, (standing, locked)) in self.items.iter().zip(self.ask.read(answer)) {
             let limit = limits.get(item.at);
             verdicts.push(Verdict {
-                name: Arc::clone(limit.shared_name()),
-                quota: limit.quota(),
+                rule: Arc::clone(limit.rule()),
                 key: item.index,
                 cost: item.cost,
                 shadow: limit.is_shadow(),
@@ -117,17 +112,15 @@ impl Charge {
         }
         let local = matches!(limits, Limits::Local(_));
         let source = if local { Source::Fallback } else { answer.source };
-        let mut charged = mem::take(&mut self.charged);
-        charged.extend_from_slice(&self.marks);
-        let usage = Usage { limiter: limiter.clone(), local, ask };
+        let Self { outer, identity, ask, .. } = self;
+        let usage = Usage { limiter: limiter.clone(), local, identity, ask };
         let policy = Arc::clone(limits.policy());
-        Decision::new(policy, (source, answer.now), verdicts, charged, usage)
+        Decision::new(policy, (source, answer.now), verdicts, outer, usage)
     }
 
     /// The decision that nobody asked a store for.
-    pub(super) fn unchecked(&mut self, policy: &Policy, outcome: Outcome) -> Decision {
-        let charged = mem::take(&mut self.charged);
-        Decision::unchecked(Arc::clone(policy.shared_name()), outcome, charged)
+    pub(super) fn unchecked(self, policy: &Policy, outcome: Outcome) -> Decision {
+        Decision::unchecked(Arc::clone(policy.shared_name()), outcome, self.outer)
     }
 }
 
@@ -149,11 +142,4 @@ impl<'a> Limits<'a> {
             Self::Own(_) => &NO_POLICY,
         }
     }
-}
-
-fn mark(store: usize, key: &[u8]) -> u64 {
-    let mut hasher = MARKS.build_hasher();
-    store.hash(&mut hasher);
-    hasher.write(key);
-    hasher.finish()
 }

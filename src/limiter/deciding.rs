@@ -102,7 +102,7 @@ impl Future for Deciding {
                 };
                 waiting.timer.stop();
                 let Waiting { limiter, policy, charge, .. } = &mut **waiting;
-                charge.take().map(|mut charge| limiter.rule(policy, &mut charge, answer))
+                charge.take().map(|charge| limiter.rule(policy, charge, answer))
             }
         };
         // A future that is polled after it was ready never is again.

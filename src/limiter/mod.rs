@@ -4,6 +4,7 @@ mod ask;
 mod builder;
 mod charge;
 mod deciding;
+mod desk;
 mod usage;
 
 use std::{
@@ -20,6 +21,7 @@ use smallvec::SmallVec;
 use self::{
     ask::Ask,
     charge::{Charge, Limits},
+    desk::Desk,
 };
 pub use self::{
     builder::LimiterBuilder,
@@ -128,8 +130,8 @@ impl Limiter {
         limit.write_name(&key, &mut name);
         let end = name.len();
         limit.write_lock_name(&key, &mut name);
-        let names = [&name[..end], &name[end..]];
-        let names = if limit.lock().is_some() { &names[..] } else { &names[..1] };
+        // Also a lock that this limit does not set any more.
+        let names = &[&name[..end], &name[end..]];
         // What this process counted while the store failed is forgotten as well.
         let _ = self.0.fallback.reset(names).await;
         let answer = self.0.store.reset(names).await;
@@ -142,12 +144,21 @@ impl Limiter {
 
     /// Charges each key to its limit, all of them or none; 1 to 64 pairs, no pair twice.
     ///
+    /// ```
+    /// # use tollgate::{Limit, Limiter, MemoryStore, Quota};
+    /// # async fn run() -> Result<(), tollgate::StoreError> {
+    /// # let limiter = Limiter::new(MemoryStore::new());
+    /// let (burst, daily) = (Limit::new("burst", Quota::per_second(5)), Limit::new("daily", Quota::per_day(50)));
+    /// let decision = limiter.check_all([(&burst, "user:42"), (&daily, "user:42")]).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// If the store does not answer, or the pairs are not as they must be.
-    pub async fn check_all<'a>(
+    pub async fn check_all<'a, K: Into<Key>>(
         &self,
-        pairs: impl IntoIterator<Item = (&'a Limit, Key)>,
+        pairs: impl IntoIterator<Item = (&'a Limit, K)>,
     ) -> Result<Decision, StoreError> {
         let (limits, mut charge) = gather(pairs)?;
         let limits = Limits::Own(&limits);
@@ -168,8 +179,7 @@ impl Limiter {
     /// for those who write a middleware of their own: put an admitting decision into the request's
     /// extensions, and limiters further in will not charge the same state twice.
     pub fn decide(&self, policy: &Policy, head: RequestHead<'_>) -> Deciding {
-        let charged = head.extension::<Decision>().map(Decision::charged).unwrap_or_default();
-        let mut charge = Charge::after(charged);
+        let mut charge = Charge::after(head.extension());
         for (at, entry) in policy.entries().iter().enumerate() {
             match entry.key.extract(head).and_then(Keys::bounded) {
                 Ok(keys) => {
@@ -197,18 +207,13 @@ impl Limiter {
         }
         let timer = telemetry::Timer::start();
         match charge.acquire(Limits::Policy(policy), self.0.desk()).try_now() {
-            Ok(answer) => Deciding::ready(self.rule(policy, &mut charge, answer)),
+            Ok(answer) => Deciding::ready(self.rule(policy, charge, answer)),
             Err(reply) => Deciding::waiting(self.clone(), policy.clone(), charge, reply, timer),
         }
     }
 
     /// What becomes of a request, by the store's answer.
-    fn rule(
-        &self,
-        policy: &Policy,
-        charge: &mut Charge,
-        answer: Result<Answer, StoreError>,
-    ) -> Ruling {
+    fn rule(&self, policy: &Policy, charge: Charge, answer: Result<Answer, StoreError>) -> Ruling {
         match self.0.heard(charge.ask(), answer) {
             Ok(answer) => {
                 Ruling::of(decided(charge.decision(Limits::Policy(policy), &answer, self)))
@@ -218,7 +223,7 @@ impl Limiter {
     }
 
     /// What the policy wants for a request that the store did not decide.
-    fn failed(&self, policy: &Policy, charge: &mut Charge, kind: StoreErrorKind) -> Ruling {
+    fn failed(&self, policy: &Policy, mut charge: Charge, kind: StoreErrorKind) -> Ruling {
         match policy.on_failure() {
             OnFailure::Allow => {
                 Ruling::Admit(decided(charge.unchecked(policy, Outcome::FailedOpen)))
@@ -252,26 +257,6 @@ enum Missing {
     Skip,
     Anonymous,
     Reject(KeyError),
-}
-
-/// Whom to ask: the store, after what spares a trip to it.
-#[derive(Clone, Copy)]
-struct Desk<'a> {
-    store: &'a dyn Store,
-    leases: Option<&'a Leases>,
-    cache: Option<&'a DenyCache>,
-}
-
-impl Desk<'_> {
-    /// A key was reset or given something back.
-    fn forget(&self, key: &[u8]) {
-        if let Some(leases) = self.leases {
-            leases.forget(key);
-        }
-        if let Some(cache) = self.cache {
-            cache.forget(key);
-        }
-    }
 }
 
 impl Inner {
@@ -312,8 +297,8 @@ impl Inner {
 }
 
 /// Limits of the caller's own, and what is to be charged to them.
-fn gather<'a>(
-    pairs: impl IntoIterator<Item = (&'a Limit, Key)>,
+fn gather<'a, K: Into<Key>>(
+    pairs: impl IntoIterator<Item = (&'a Limit, K)>,
 ) -> Result<(SmallVec<[&'a Limit; 2]>, Charge), StoreError> {
     let mut limits = SmallVec::new();
     let mut charge = Charge::default();
@@ -321,7 +306,7 @@ fn gather<'a>(
         limit
             .check()
             .map_err(|cause| StoreError::new(StoreErrorKind::Misconfigured, cause.to_string()))?;
-        charge.push(limits.len(), 0, key, limit.units());
+        charge.push(limits.len(), 0, key.into(), limit.units());
         limits.push(limit);
     }
     if limits.is_empty() || limits.len() > MAX_PAIRS {

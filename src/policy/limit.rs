@@ -6,6 +6,7 @@ use smallvec::{Array, SmallVec};
 use super::{Lockout, PolicyError};
 use crate::{
     algorithm::{Algorithm, Calendar, Lock, Meter},
+    decision::Rule,
     key::{Key, RequestHead},
     quota::{Length, Quota, QuotaError},
     time::PICOS_PER_MICRO,
@@ -34,8 +35,7 @@ const NO_POLICY: &str = "-";
 /// ```
 #[derive(Clone, Debug)]
 pub struct Limit {
-    name: Arc<str>,
-    quota: Quota,
+    rule: Arc<Rule>,
     algorithm: Algorithm,
     meter: Meter,
     cost: Cost,
@@ -56,8 +56,7 @@ impl Limit {
     pub fn new(name: impl Into<Arc<str>>, quota: Quota) -> Self {
         let algorithm = Algorithm::default();
         let limit = Self {
-            name: name.into(),
-            quota,
+            rule: Arc::new(Rule { name: name.into(), quota }),
             algorithm,
             meter: algorithm.meter(quota),
             cost: Cost::Fixed(1),
@@ -92,7 +91,7 @@ impl Limit {
     /// error where the limit is used.
     #[must_use]
     pub fn algorithm(self, algorithm: Algorithm) -> Self {
-        let meter = algorithm.meter(self.quota);
+        let meter = algorithm.meter(self.rule.quota);
         Self { algorithm, meter, ..self }.within(NO_POLICY)
     }
 
@@ -121,7 +120,7 @@ impl Limit {
     }
 
     /// Only watches: it denies nothing and is told to no client, but decisions and metrics show what it
-    /// would have denied. It is charged when the enforced limits admit a request, and it would too.
+    /// would have denied: its [`Verdict`](crate::Verdict) is one whose standing does not fit. It is charged when the enforced limits admit a request, and it would too.
     #[must_use]
     pub fn shadow(self) -> Self {
         Self { shadow: true, ..self }
@@ -166,7 +165,7 @@ impl Limit {
     /// The name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        &self.rule.name
     }
 
     /// How it counts.
@@ -177,8 +176,8 @@ impl Limit {
 
     /// The quota.
     #[must_use]
-    pub const fn quota(&self) -> Quota {
-        self.quota
+    pub fn quota(&self) -> Quota {
+        self.rule.quota
     }
 
     /// Whether it only watches.
@@ -203,8 +202,8 @@ impl Limit {
         }
     }
 
-    pub(crate) const fn shared_name(&self) -> &Arc<str> {
-        &self.name
+    pub(crate) const fn rule(&self) -> &Arc<Rule> {
+        &self.rule
     }
 
     pub(crate) const fn meter(&self) -> Meter {
@@ -219,7 +218,7 @@ impl Limit {
     /// The lock that guards it, and the status of answers while a key is locked.
     pub(crate) fn lock(&self) -> Option<(Lock, StatusCode)> {
         let lockout = self.lockout.as_ref()?;
-        Some((lockout.lock(self.quota), lockout.status_code()))
+        Some((lockout.lock(self.rule.quota), lockout.status_code()))
     }
 
     /// Writes the name of this limit's state for `key`. The braces make all limits of one key share
@@ -239,30 +238,29 @@ impl Limit {
 
     /// The limit as the policy of this name has it.
     pub(super) fn within(mut self, policy: &str) -> Self {
-        let (name, tag) = (&self.name, self.algorithm.tag());
-        let timescale = Timescale(self.quota.timescale());
+        let (name, tag) = (&self.rule.name, self.algorithm.tag());
+        let timescale = Timescale(self.rule.quota.timescale());
         let place = match &self.scope {
             // No policy's name begins like this.
             Some(scope) => format!("~{scope}/{name}"),
             None => format!("{policy}/{name}"),
         };
         self.suffix = format!("{place}:{tag}{timescale}").into();
-        if self.lockout.is_some() {
-            // Without a timescale: a lock outlasts a change of the quota.
-            self.lock_suffix = format!("{place}:lk").into();
-        }
+        // Without a timescale: a lock outlasts a change of the quota.
+        self.lock_suffix = format!("{place}:lk").into();
         self
     }
 
     /// This instance's share of the limit, in the policy of this name.
     pub(super) fn share(&self, policy: &str, share: f64) -> Result<Self, QuotaError> {
-        let quota = self.algorithm.share(self.quota, share)?;
+        let quota = self.algorithm.share(self.rule.quota, share)?;
         let meter = self.algorithm.meter(quota);
-        Ok(Self { quota, meter, ..self.clone() }.within(policy))
+        let rule = Arc::new(Rule { quota, ..Rule::clone(&self.rule) });
+        Ok(Self { rule, meter, ..self.clone() }.within(policy))
     }
 
     fn check_lease(&self) -> Result<(), PolicyError> {
-        let (name, lease, burst) = (&self.name, self.lease, self.quota.capacity());
+        let (name, lease, burst) = (&self.rule.name, self.lease, self.rule.quota.capacity());
         let fault = if lease > burst {
             format!("of {lease} units: it must be at most the burst, {burst}")
         } else if lease > 0 && !self.meter.leases() {
@@ -279,21 +277,21 @@ impl Limit {
     }
 
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
-        check_name("limit", &self.name)?;
+        check_name("limit", &self.rule.name)?;
         self.scope.as_deref().map_or(Ok(()), |scope| check_name("scope", scope))?;
         self.check_lease()?;
         if let Some(lockout) = &self.lockout {
             if self.shadow {
-                let name = &self.name;
+                let name = &self.rule.name;
                 return Err(PolicyError::new(format!(
                     "the limit `{name}` is a shadow with a lockout: what denies nothing locks nothing"
                 )));
             }
-            lockout.check(&self.name, self.quota)?;
+            lockout.check(&self.rule.name, self.rule.quota)?;
         }
-        self.algorithm
-            .check(self.quota, self.units())
-            .map_err(|fault| PolicyError::new(format!("the limit `{}` has {fault}", self.name)))
+        self.algorithm.check(self.rule.quota, self.units()).map_err(|fault| {
+            PolicyError::new(format!("the limit `{}` has {fault}", self.rule.name))
+        })
     }
 }
 

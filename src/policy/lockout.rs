@@ -16,7 +16,8 @@ const MAX_DENIALS: u64 = 1_000_000_000;
 /// Locks a key of a [`Limit`](crate::Limit) for a time, once the limit has denied it.
 ///
 /// A locked key is denied until the lock ends, whatever its limit has left; asking meanwhile neither
-/// prolongs the lock nor counts. [`Limiter::reset`](crate::Limiter::reset) lifts it.
+/// prolongs the lock nor counts. A request of cost 0 only looks, so it is not denied. What counts are
+/// all denials by this limit, those of a request that costs more than it can ever grant included. [`Limiter::reset`](crate::Limiter::reset) lifts it.
 ///
 /// Denials are counted from the first one on, for as long as the limit takes to refill; then they are
 /// forgotten. A lock set while another of another length was configured keeps its end, but lasts no

@@ -237,6 +237,15 @@ impl PolicyBuilder {
                 limit.name()
             ))
         })?;
+        let (cost, most) = (local.units(), local.quota().capacity());
+        if cost > most && cost <= limit.quota().capacity() {
+            return Err(PolicyError::new(format!(
+                "the policy `{}`, limit `{}`, has a cost of {cost}: with a local share of {share}, at \
+                 most {most} units can be taken at once",
+                self.name,
+                limit.name()
+            )));
+        }
         Ok(Some(local))
     }
 }

@@ -124,7 +124,8 @@ async fn what_nobody_uses_is_given_back_after_half_a_second() {
     }
     assert!(shared.left(&limit).await < 9_500);
     shared.clock.advance(Duration::from_millis(500));
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::advance(Duration::from_millis(300)).await;
+    settle().await;
     let back = shared.left(&limit).await;
     // A unit comes back every 360 ms by itself.
     assert!((9_500..=9_502).contains(&back), "{back} are left");
@@ -155,7 +156,7 @@ async fn a_request_that_another_limit_denies_uses_nothing_that_is_held() {
         assert!(check(&instance, &limit).await.is_allowed());
         settle().await;
     }
-    let both = || instance.check_all([(&limit, "k".into()), (&few, "k".into())]);
+    let both = || instance.check_all([(&limit, "k"), (&few, "k")]);
     for taken in 1..=10 {
         let decision = both().await.unwrap();
         assert!(decision.is_allowed(), "{taken}");
@@ -182,7 +183,7 @@ async fn a_request_whose_store_fails_uses_nothing_that_is_held() {
     }
     shared.store.break_(Broken::Later(StoreErrorKind::Timeout));
     for _ in 0..50 {
-        let both = instance.check_all([(&limit, "k".into()), (&few, "k".into())]).await;
+        let both = instance.check_all([(&limit, "k"), (&few, "k")]).await;
         assert_eq!(both.unwrap_err().kind(), StoreErrorKind::Timeout);
     }
     // What is here is still admitted.

@@ -19,6 +19,7 @@ mod metrics;
 mod policy;
 mod refund;
 mod reset;
+mod settle;
 mod shadow;
 mod support;
 #[path = "../tally/mod.rs"]

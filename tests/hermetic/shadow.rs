@@ -15,7 +15,7 @@ fn shadow(units: u64) -> Limit {
 }
 
 async fn check(limiter: &Limiter, limits: [&Limit; 2]) -> Decision {
-    limiter.check_all(limits.map(|limit| (limit, "somebody".into()))).await.unwrap()
+    limiter.check_all(limits.map(|limit| (limit, "somebody"))).await.unwrap()
 }
 
 #[tokio::test]

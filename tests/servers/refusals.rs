@@ -164,8 +164,24 @@ async fn a_user_with_the_documented_rights_has_enough_and_one_with_less_is_a_mis
 async fn a_full_server_is_out_of_memory_until_it_has_room() {
     let setup = Setup::new(&[]).await;
     setup.check().await.expect("an answer");
+    let limiter = &setup.limiter;
+    let limits = [
+        Algorithm::TokenBucket,
+        Algorithm::SlidingLog,
+        Algorithm::SlidingCounter,
+        Algorithm::FixedWindow,
+    ];
+    let limits = limits.map(|by| Limit::new("full", Quota::per_hour(100)).algorithm(by));
+    for limit in &limits {
+        assert!(limiter.check(limit, "somebody").await.expect("an answer").is_allowed());
+    }
     setup.server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     setup.expect(StoreErrorKind::OutOfMemory).await;
+    // A script that began with a removal could then write on.
+    for limit in &limits {
+        let error = limiter.check(limit, "somebody").await.expect_err("no room");
+        assert_eq!(error.kind(), StoreErrorKind::OutOfMemory, "{:?}", limit.counts_by());
+    }
     setup.server.command(&["CONFIG", "SET", "maxmemory", "0"]);
     setup.recovers().await;
 }

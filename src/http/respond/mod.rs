@@ -13,7 +13,7 @@ pub use self::{
     problem::Problem,
     text::Text,
 };
-use crate::{key::RequestHead, limiter::Rejection};
+use crate::{decision::Decision, key::RequestHead, limiter::Rejection};
 
 /// Answers requests that do not reach the service.
 ///
@@ -41,13 +41,18 @@ pub fn status(rejection: &Rejection) -> StatusCode {
     }
 }
 
+/// Whether what denies for longest is a lock.
+fn is_about_lock(decision: &Decision) -> bool {
+    decision.binding().is_some_and(|verdict| verdict.locked().is_some())
+}
+
 /// What to tell a client.
 fn message(rejection: &Rejection) -> &'static str {
     match rejection {
         Rejection::Limited(decision) if decision.retry_after().is_none() => {
             "the request costs more than its limit can ever grant"
         }
-        Rejection::Limited(decision) if decision.is_locked() => "locked after too many requests",
+        Rejection::Limited(decision) if is_about_lock(decision) => "locked after too many requests",
         Rejection::Limited(_) => "too many requests",
         Rejection::StoreFailed(_) => "the service cannot check its limits right now",
         // What is wrong with the service is for its log.

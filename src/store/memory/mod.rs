@@ -15,8 +15,8 @@ use self::shard::Shard;
 use super::{Answer, Hit, Refund, Reply, Store, StoreError, check, check_refunds};
 use crate::{
     algorithm::{Meter, Reading},
-    decision::Source,
-    time::{Clock, MonotonicClock},
+    decision::{Source, Standing},
+    time::{Clock, MonotonicClock, Timestamp},
 };
 
 const DEFAULT_CAPACITY: usize = 1_000_000;
@@ -121,9 +121,27 @@ impl Store for MemoryStore {
 impl Inner {
     fn acquire(&self, hits: &[Hit<'_>]) -> Result<Answer, StoreError> {
         check(hits)?;
+        let (now, standings) = match hits {
+            [hit] => self.decide_one(hit),
+            hits => self.decide(hits),
+        };
+        Ok(Answer { now, source: Source::Memory, standings, found: Vec::new() })
+    }
+
+    /// Most requests have one limit: they need not keep lists of locks and readings.
+    fn decide_one(&self, hit: &Hit<'_>) -> (Timestamp, Standings) {
+        let hash = self.hasher.hash_one(hit.key);
+        let mut shard = lock(&self.shards[self.place(hash)]);
+        // Read under the lock, so that nobody decides about a state from after its own time.
+        let now = self.clock.now();
+        let found = hit.meter.read(shard.settled(hash, hit.key, &hit.meter, now), now);
+        let admitted = hit.meter.fits(found, hit.cost, now);
+        (now, Standings::from_iter([charge(&mut shard, hash, hit, found, admitted, now)]))
+    }
+
+    fn decide(&self, hits: &[Hit<'_>]) -> (Timestamp, Standings) {
         let hashes: Few<u64> = hits.iter().map(|hit| self.hasher.hash_one(hit.key)).collect();
         let mut locked = self.lock(&hashes);
-        // Read under the lock, so that nobody decides about a state from after its own time.
         let now = self.clock.now();
         let (mut admitted, mut fits) = (true, true);
         let mut readings: Few<Reading> = SmallVec::new();
@@ -137,25 +155,13 @@ impl Inner {
             admitted &= hit.shadow || fits;
             readings.push(found);
         }
-        let mut standings = SmallVec::new();
+        let mut standings = Standings::new();
         for ((hit, hash), found) in hits.iter().zip(&hashes).zip(readings) {
-            let (meter, cost) = (&hit.meter, hit.cost);
-            let admitted = admitted && (!hit.shadow || meter.fits(found, cost, now));
+            let admitted = admitted && (!hit.shadow || hit.meter.fits(found, hit.cost, now));
             let shard = self.shard(&mut locked, *hash);
-            let found = match meter {
-                Meter::SlidingLog(_) => {
-                    let state = shard.settled(*hash, hit.key, meter, now);
-                    meter.foresee(found, state, cost, admitted, now)
-                }
-                _ => found,
-            };
-            if admitted && cost > 0 && !meter.guards() {
-                let charge = |state: &mut _| meter.charge(state, found, cost, now);
-                shard.change(*hash, hit.key, meter, now, charge);
-            }
-            standings.push(meter.standing(found, cost, admitted, now));
+            standings.push(charge(shard, *hash, hit, found, admitted, now));
         }
-        Ok(Answer { now, source: Source::Memory, standings, found: Vec::new() })
+        (now, standings)
     }
 
     fn refund(&self, refund: &Refund<'_>) {
@@ -190,6 +196,30 @@ impl Inner {
         (hash >> 32) as usize & (self.shards.len() - 1)
     }
 }
+
+/// Charges a hit, if it is admitted; where its key then stands.
+fn charge(
+    shard: &mut Shard,
+    hash: u64,
+    hit: &Hit<'_>,
+    found: Reading,
+    admitted: bool,
+    now: Timestamp,
+) -> Standing {
+    let Hit { key, meter, cost, .. } = hit;
+    let found = match meter {
+        Meter::SlidingLog(_) => {
+            meter.foresee(found, shard.settled(hash, key, meter, now), *cost, admitted, now)
+        }
+        _ => found,
+    };
+    if admitted && *cost > 0 && !meter.guards() {
+        shard.change(hash, key, meter, now, |state| meter.charge(state, found, *cost, now));
+    }
+    meter.standing(found, *cost, admitted, now)
+}
+
+type Standings = SmallVec<[Standing; 2]>;
 
 /// What there is one of for each hit.
 type Few<T> = SmallVec<[T; 4]>;

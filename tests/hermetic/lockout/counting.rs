@@ -102,7 +102,8 @@ async fn a_look_is_no_denial_and_shows_the_lock() {
         clock.advance(secs(50));
         for look in [look(&limiter, &limit).await, denied.look().await.unwrap()] {
             assert_eq!(look.outcome(), Outcome::Allowed);
-            assert!(!look.is_locked());
+            assert!(look.is_locked());
+            assert_eq!((look.wait(), look.retry_after()), (Some(secs(550)), None));
             let verdict = &look.verdicts()[0];
             assert_eq!(verdict.locked(), Some(secs(550)));
             assert_eq!(verdict.standing().remaining(), 0);
@@ -137,7 +138,7 @@ async fn a_denial_counts_at_this_limit_whatever_the_others_say() {
     for (limiter, _clock) in limiters() {
         let narrow = Limit::new("narrow", Quota::per_hour(1));
         let limit = Limit::new("tries", Quota::per_minute(1)).lockout(Lockout::new(secs(60)));
-        let pairs = || [(&narrow, "user".into()), (&limit, "user".into())];
+        let pairs = || [(&narrow, "user"), (&limit, "user")];
         assert!(limiter.check_all(pairs()).await.unwrap().is_allowed());
         limiter.check_all(pairs()).await.unwrap();
         assert_eq!(locked(&limiter, &limit).await, Some(secs(60)));

@@ -60,7 +60,7 @@ async fn what_a_locked_key_asks_for_is_not_charged() {
         // The bucket has been full again for long before the lock ends.
         for _ in 0..119 {
             clock.advance(secs(1));
-            let pairs = [(&limit, "user".into()), (&other, "user".into())];
+            let pairs = [(&limit, "user"), (&other, "user")];
             assert!(limiter.check_all(pairs).await.unwrap().is_locked());
         }
         clock.advance(secs(1));

@@ -131,7 +131,8 @@ async fn where_another_limit_denies_for_longer_the_answer_is_about_that_one() {
         let state = field(response.headers(), "ratelimit").unwrap();
         assert_eq!(state, r#""tries";r=0;t=600, "daily";r=0;t=43200"#);
         let decision: &Decision = response.extensions().get().unwrap();
-        assert!(!decision.is_locked() && decision.verdicts()[0].locked().is_some());
+        assert!(decision.is_locked() && decision.binding().unwrap().locked().is_none());
+        assert_eq!(decision.wait(), Some(secs(43_200)));
         clock.advance(secs(600));
         assert_eq!(client.send().await.status(), StatusCode::TOO_MANY_REQUESTS);
     }

@@ -85,7 +85,8 @@ fn the_calendar_has_its_own_periods() {
         assert_eq!(
             refused(limit(quota(30), Algorithm::Calendar(unit))),
             format!(
-                "the limit `l` has a period of 2592000s: this unit of the calendar has {}s",
+                "the limit `l` has a period of 2592000s: this unit of the calendar has {}s; \
+                 `Limit::calendar` knows it",
                 days * 86_400
             )
         );

@@ -122,7 +122,7 @@ fn a_request_without_a_key_is_rejected_as_the_clients_fault() {
 async fn without_a_policy_one_to_sixty_four_limits_are_charged_and_none_twice() {
     let (limiter, _) = limiter();
     let check = async |limiter: &Limiter, limits: Vec<Limit>| {
-        let pairs = limits.iter().map(|limit| (limit, "user".into()));
+        let pairs = limits.iter().map(|limit| (limit, "user"));
         limiter.check_all(pairs).await.map(|decision| decision.verdicts().len())
     };
     assert_eq!(check(&limiter, named(64).collect()).await.unwrap(), 64);

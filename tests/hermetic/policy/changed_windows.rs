@@ -94,7 +94,7 @@ async fn an_unchanged_window_keeps_its_state_beside_one_that_changed() {
     for (left, other) in [(4, 100), (3, 200), (2, 50)] {
         let same = Limit::new("same", Quota::per_hour(5)).algorithm(Algorithm::SlidingLog);
         let other = Limit::new("other", Quota::per_hour(other)).algorithm(Algorithm::FixedWindow);
-        let pairs = [(&same, "user".into()), (&other, "user".into())];
+        let pairs = [(&same, "user"), (&other, "user")];
         let decision = limiter.check_all(pairs).await.unwrap();
         assert_eq!(decision.verdicts()[0].standing().remaining(), left);
         clock.advance(secs(1));

@@ -9,9 +9,7 @@ async fn ten_thousand_requests_that_the_second_limit_denies_have_cost_the_first_
     let (limiter, _) = limiter();
     let first = Limit::new("first", Quota::per_day(100_000));
     let second = Limit::new("second", Quota::per_day(1));
-    let both = async || {
-        limiter.check_all([(&first, "user".into()), (&second, "user".into())]).await.unwrap()
-    };
+    let both = async || limiter.check_all([(&first, "user"), (&second, "user")]).await.unwrap();
     assert!(both().await.is_allowed());
     for _ in 0..10_000 {
         let decision = both().await;
@@ -31,7 +29,7 @@ async fn whichever_limit_denies_no_other_is_charged() {
         let limits: Vec<Limit> = (0..8)
             .map(|at| Limit::new(format!("l{at}"), Quota::per_day(5)).cost(cost(at)))
             .collect();
-        let pairs = || limits.iter().map(|limit| (limit, "user".into()));
+        let pairs = || limits.iter().map(|limit| (limit, "user"));
         for _ in 0..20 {
             assert!(!limiter.check_all(pairs()).await.unwrap().is_allowed());
         }

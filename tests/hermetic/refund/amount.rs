@@ -181,7 +181,7 @@ async fn a_request_that_one_of_its_limits_denied_gives_back_none_of_the_others()
         let (wide, narrow) = (tries(9), Limit::new("narrow", Quota::per_minute(1)));
         take(&limiter, &wide, 5).await;
         take(&limiter, &narrow, 1).await;
-        let pairs = [(&wide, "user".into()), (&narrow, "user".into())];
+        let pairs = [(&wide, "user"), (&narrow, "user")];
         let denied = limiter.check_all(pairs).await.unwrap();
         assert!(!denied.is_allowed());
         denied.refund().await.unwrap();
@@ -212,7 +212,7 @@ async fn a_shadow_gets_back_what_it_was_charged_and_nothing_where_it_would_have_
         let (limit, shadow) = (tries(9), Limit::new("shadow", Quota::per_minute(3)).shadow());
         let both = async |cost: u64| {
             let shadow = shadow.clone().cost(cost);
-            let pairs = [(&limit, "user".into()), (&shadow, "user".into())];
+            let pairs = [(&limit, "user"), (&shadow, "user")];
             limiter.check_all(pairs).await.unwrap()
         };
         let charged = both(2).await;

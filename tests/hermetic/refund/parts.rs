@@ -85,7 +85,7 @@ async fn the_largest_number_of_units_is_the_whole_charge() {
 async fn units_are_given_back_to_the_limit_of_that_name_only_and_a_whole_charge_to_all() {
     for (limiter, _clock) in limiters() {
         let (limit, hourly) = (tries(9), Limit::new("hourly", Quota::per_hour(9)).cost(4));
-        let pairs = [(&limit, "user".into()), (&hourly, "user".into())];
+        let pairs = [(&limit, "user"), (&hourly, "user")];
         let decision = limiter.check_all(pairs).await.unwrap();
         decision.refund_units("other", 1).await.unwrap();
         decision.refund_units("", u64::MAX).await.unwrap();

@@ -94,19 +94,21 @@ async fn requests_that_nobody_charged_have_nothing_to_give_back() {
 }
 
 #[tokio::test]
-async fn a_layer_further_in_that_only_looked_gives_back_nothing() {
+async fn a_handler_gives_back_what_the_layers_outside_have_charged_once() {
     for (limiter, _clock) in limiters() {
         let policy = policy("api", [tries(9)]);
         let layer = RateLimitLayer::with_policy(policy.clone(), &limiter);
         let handler = service_fn(async |request: Request<()>| {
             let decision: &Decision = request.extensions().get().unwrap();
             decision.refund().await.unwrap();
+            decision.refund().await.unwrap();
             decision.refund_units("tries", u64::MAX).await.unwrap();
             Ok::<_, Infallible>(Response::new(()))
         });
+        // The inner one only looks, at what the outer one has charged.
         let mut service = layer.layer(layer.layer(handler));
         send(&mut service).await;
-        assert_eq!(left(&limiter, policy.limit("tries").unwrap(), all()).await, 8);
+        assert_eq!(left(&limiter, policy.limit("tries").unwrap(), all()).await, 9);
     }
 }
 
