@@ -1,5 +1,5 @@
 //! This crate beside others, on a server of its own and on this machine. It prints tables in
-//! Markdown.
+//! Markdown, and says which bars are met.
 //!
 //! Contenders take turns in short rounds, so that whatever else the machine does meets all of them.
 //! The tables have medians over the rounds and, in brackets, the range of the ratios within a round.
@@ -12,6 +12,7 @@
 #![expect(clippy::expect_used, reason = "a benchmark that cannot go on should say so and end")]
 #![expect(clippy::disallowed_methods, reason = "what is measured here is time")]
 
+mod bars;
 mod contenders;
 mod cpu;
 mod machine;
@@ -80,6 +81,7 @@ async fn compare(field: &Field<'_>, out: &PathBuf) {
     // Last, as the server is fuller after it.
     let sizes = field.sizes(64, &mut done).await;
     say(&report::sizes(&sizes));
+    say(&bars::table(&groups));
     fs::create_dir_all(out).expect("the folder can be made");
     fs::write(out.join("compare.md"), &text).expect("the folder can be written to");
     println!("\n{}", out.join("compare.md").display());

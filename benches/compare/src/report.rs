@@ -83,7 +83,7 @@ pub(crate) fn sizes(sizes: &[Size]) -> String {
     text
 }
 
-fn line(text: &mut String, cells: &[&str]) {
+pub(crate) fn line(text: &mut String, cells: &[&str]) {
     _ = writeln!(text, "| {} |", cells.join(" | "));
 }
 

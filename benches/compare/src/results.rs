@@ -1,6 +1,6 @@
 //! What was measured, by workload.
 
-use crate::series::Series;
+use crate::{series::Series, tool};
 
 /// What contenders are called.
 pub(crate) mod names {
@@ -50,4 +50,15 @@ impl Group {
     pub(crate) fn find(&self, name: &str) -> Option<&Series> {
         self.series.iter().find(|series| series.name == name)
     }
+
+    /// The server's tool in its best way.
+    pub(crate) fn best_tool(&self) -> Option<&Series> {
+        let ways = self.series.iter().filter(|series| series.name.starts_with(tool::NAME));
+        ways.max_by(|a, b| a.median(|round| round.rate).total_cmp(&b.median(|round| round.rate)))
+    }
+}
+
+/// The group of a workload with so many callers.
+pub(crate) fn group(groups: &[Group], load: Load, callers: usize) -> Option<&Group> {
+    groups.iter().find(|group| group.load == load && group.callers == callers)
 }
