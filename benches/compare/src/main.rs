@@ -1,5 +1,5 @@
 //! This crate beside others, on a server of its own and on this machine. It prints tables in
-//! Markdown, and says which bars are met.
+//! Markdown, says which bars are met, and draws a chart.
 //!
 //! Contenders take turns in short rounds, so that whatever else the machine does meets all of them.
 //! The tables have medians over the rounds and, in brackets, the range of the ratios within a round.
@@ -13,6 +13,7 @@
 #![expect(clippy::disallowed_methods, reason = "what is measured here is time")]
 
 mod bars;
+mod chart;
 mod contenders;
 mod cpu;
 mod machine;
@@ -38,7 +39,7 @@ const USAGE: &str = "\
 Compares tollgate with other rate limiters. Needs redis-server.
 
   --quick    about a minute, instead of ten
-  --out DIR  where compare.md goes (default: target/compare)";
+  --out DIR  where compare.md and compare.svg go (default: target/compare)";
 
 const FULL: Plan =
     Plan { rounds: 9, warm_up: Duration::from_millis(100), round: Duration::from_millis(600) };
@@ -84,5 +85,6 @@ async fn compare(field: &Field<'_>, out: &PathBuf) {
     say(&bars::table(&groups));
     fs::create_dir_all(out).expect("the folder can be made");
     fs::write(out.join("compare.md"), &text).expect("the folder can be written to");
-    println!("\n{}", out.join("compare.md").display());
+    chart::draw(&groups, &out.join("compare.svg")).expect("the folder can be written to");
+    println!("\n{}", out.join("compare.{md,svg}").display());
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::{
     results::{Group, Load, names},
-    series::Round,
+    series::{Round, Series},
     workloads::Size,
 };
 
@@ -90,4 +90,10 @@ pub(crate) fn line(text: &mut String, cells: &[&str]) {
 /// A median, or nothing where it was not measured.
 fn number(number: f64, places: usize) -> String {
     if number.is_finite() { format!("{number:.places$}") } else { String::new() }
+}
+
+/// A rate as people say it.
+pub(crate) fn rate(series: &Series) -> String {
+    let rate = series.median(|round| round.rate);
+    if rate < 1e6 { format!("{:.0}k", rate / 1e3) } else { format!("{:.1}M", rate / 1e6) }
 }
