@@ -67,8 +67,8 @@ end
 function token_bucket.write(key, state, now)
   local micros = state.us - now
   if state.ps == 0 then
-    put(key, string.format('%.0f', state.us), micros)
+    put(key, string.format(WHOLE, state.us), micros)
   else
-    put(key, string.format('%.0f.%06d', state.us, state.ps), micros + 1)
+    put(key, string.format('%s.%06d', string.format(WHOLE, state.us), state.ps), micros + 1)
   end
 end
