@@ -215,6 +215,30 @@ async fn a_caller_that_goes_away_harms_nobody() {
     assert!((98_000..=98_000 + away).contains(&left), "{left} are left");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_callers_at_once_are_all_answered_and_all_units_are_accounted_for() {
+    const CALLERS: u64 = 32;
+    const CALLS: u64 = 3_000;
+    let shared = Shared::new();
+    let instance = shared.instance();
+    let limit = busy(1_000_000).cost(1);
+    let mut callers = tokio::task::JoinSet::new();
+    for _ in 0..CALLERS {
+        let (instance, limit) = (instance.clone(), limit.clone());
+        callers.spawn(async move {
+            for _ in 0..CALLS {
+                // An answer for a request whose units came from elsewhere meanwhile is one, too.
+                assert!(check(&instance, &limit).await.is_allowed());
+            }
+        });
+    }
+    while let Some(ended) = callers.join_next().await {
+        ended.unwrap();
+    }
+    instance.shutdown().await;
+    assert_eq!(shared.left(&limit).await, 1_000_000 - CALLERS * CALLS);
+}
+
 #[tokio::test]
 async fn what_was_given_back_or_reset_is_seen() {
     let shared = Shared::new();

@@ -85,12 +85,7 @@ impl Leases {
                 self.renew(hit);
             }
         }
-        Some(Answer {
-            now: taken.iter().map(|taken| taken.now).max()?,
-            source: Source::Lease,
-            standings: taken.iter().map(|taken| taken.standing).collect(),
-            found: Vec::new(),
-        })
+        Some(answer(taken.iter()))
     }
 
     /// Charges a request to units that are here, and to the store for the others, of which it asks for
@@ -104,11 +99,18 @@ impl Leases {
         }
         self.look_after();
         let now = self.now();
-        let asked = hits.iter().map(|hit| {
-            let leased = hit.lease > 0 && hit.cost > 0;
-            let taken = leased.then(|| self.table.take(hit, now)).flatten();
-            let ask = if leased && taken.is_none() { self.table.ask(hit, now) } else { None };
-            Asked::new(hit, taken.map(|(taken, _)| taken), ask)
+        let leased = |hit: &Hit<'_>| hit.lease > 0 && hit.cost > 0;
+        let here = |hit| leased(hit).then(|| self.table.take(hit, now)).flatten();
+        let taken: SmallVec<[Option<Taken>; 2]> =
+            hits.iter().map(|hit| here(hit).map(|(taken, _)| taken)).collect();
+        if taken.iter().all(Option::is_some) {
+            // Somebody has brought them since they were looked for.
+            return Reply::now(Ok(answer(taken.iter().flatten())));
+        }
+        let asked = hits.iter().zip(taken).map(|(hit, taken)| {
+            let more = leased(hit) && taken.is_none();
+            let ask = more.then(|| self.table.ask(hit, now)).flatten();
+            Asked::new(hit, taken, ask)
         });
         let trip = Trip::new(this, asked.collect());
         // On a task of its own, so that what was charged ahead is not lost with the caller.
@@ -197,6 +199,16 @@ impl Leases {
 
     fn now(&self) -> u64 {
         self.clock.now().as_micros()
+    }
+}
+
+/// The answer to a request whose units are all here.
+fn answer<'a>(taken: impl Iterator<Item = &'a Taken> + Clone) -> Answer {
+    Answer {
+        now: taken.clone().map(|taken| taken.now).max().unwrap_or_default(),
+        source: Source::Lease,
+        standings: taken.map(|taken| taken.standing).collect(),
+        found: Vec::new(),
     }
 }
 
