@@ -66,10 +66,10 @@ async fn what_is_decided_here_says_nothing_about_the_store() {
 
 #[tokio::test]
 async fn the_event_of_a_decision_says_who_decided() {
-    let log = Log::start();
     let world = World::new();
     let mut client = Client::sharing(&world.limiter, api(OnFailure::Allow));
     client.exhaust().await;
+    let log = Log::start();
     client.send().await;
     let (level, text) = log.events().pop().unwrap();
     assert_eq!(level, Level::DEBUG);

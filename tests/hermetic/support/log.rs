@@ -1,6 +1,6 @@
 use std::{
     fmt::{self, Write},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Once},
 };
 
 use tracing::{
@@ -22,6 +22,11 @@ pub(crate) struct Log {
 
 impl Log {
     pub(crate) fn start() -> Self {
+        // Where only one thread listens, what another one logs first is taken to interest nobody.
+        static EVERYWHERE: Once = Once::new();
+        EVERYWHERE.call_once(|| {
+            let _ = tracing::subscriber::set_global_default(Registry::default());
+        });
         let record = Record::default();
         let subscriber = Registry::default().with(record.clone());
         Self { record, _guard: tracing::subscriber::set_default(subscriber) }
