@@ -1,8 +1,8 @@
 -- Decides a batch of requests in order. Each is charged to all of its limits or to none.
 --
 -- KEYS     the state of each hit, request by request; a key may serve several requests
--- ARGV     for each key the hit's parameters in the form of its algorithm; `+` before them joins the
---          hit to the request of the hit before it, `~` then makes it a shadow, which does not count
+-- ARGV     for each run of requests whose hits have the same parameters two: how many requests those
+--          are, and the hits of each, `<hit>+<hit>...`, each in the form of its algorithm; `~` before it makes it a shadow, which does not count
 --          for its request, and is charged if that is admitted and it fits itself
 -- returns  now, then for each hit what it found before its request was charged, in the two numbers of
 --          its algorithm: x, or {x, y} where y is not 0, or {x, wait, reset} of an algorithm that
@@ -11,43 +11,48 @@
 --          changed nothing, unless the hit is a shadow.
 --
 -- Every key is read before any is written: an error inside a script leaves its earlier writes. Each
--- table and each function made here costs the server more than the arithmetic, so they are few, and
--- algorithms other than the bucket are made when they are used.
+-- table, function and text made here costs the server more than the arithmetic, so they are few, and
+-- algorithms are made when they are used.
 
-local now = clock()
-local reply, rests = { now }, {}
+local keys, reply, states, shapes = KEYS, { now }, {}, {}
 
-local parsed, states, made = {}, {}, nil
-for i = 1, #KEYS do
-  local key, text = KEYS[i], ARGV[i]
-  local p = parsed[text]
-  if not p then
-    local at, tag, shadow = 1, string.byte(text), false
-    while tag == 43 or tag == 126 do
-      at, shadow = at + 1, tag == 126
-      tag = string.byte(text, at)
-    end
-    if tag < 58 then
-      p = token_bucket.parse(text)
-    else
-      made = made or {}
-      made[tag] = made[tag]
-        or (tag == 108 and sliding_log or tag == 99 and sliding_counter or tag == 107 and lock
-          or fixed_window)()
-      p = made[tag].parse(text, now)
-    end
-    p.shadow = shadow
-    parsed[text] = p
+local makers = {
+  [108] = sliding_log, [99] = sliding_counter, [119] = fixed_window, [107] = lock,
+}
+local algorithms = {}
+
+local function parse(text)
+  local tag, shadow = string.byte(text), false
+  if tag == 126 then
+    text, shadow = string.sub(text, 2), true
+    tag = string.byte(text)
   end
-  states[key] = states[key] or p.algorithm.read(key, p, now)
+  local maker = makers[tag] or token_bucket
+  algorithms[maker] = algorithms[maker] or maker()
+  local p = algorithms[maker].parse(text, now)
+  p.shadow = shadow
+  return p
 end
 
-local last, fits = 0, nil
-while last < #KEYS do
-  local first, admitted = last + 1, true
-  repeat
-    last = last + 1
-    local p, state = parsed[ARGV[last]], states[KEYS[last]]
+local function settle(p, state, x, y, charged)
+  local answer = charged and x or -1 - x
+  if p.algorithm.foresee then
+    answer = { answer, p.algorithm.foresee(p, state, x, charged, now) }
+  elseif y ~= 0 then
+    answer = { answer, y }
+  end
+  if charged then
+    p.algorithm.charge(p, state, x, y, now)
+  end
+  return answer
+end
+
+local function decide(hits, before)
+  local admitted, fits, rests = true, nil, nil
+  for i, p in ipairs(hits) do
+    local key = keys[before + i]
+    local state = states[key] or p.algorithm.read(key, p, now)
+    states[key] = state
     if state.fault then
       admitted, fits = admitted and p.shadow, nil
     else
@@ -60,39 +65,67 @@ while last < #KEYS do
           admitted = false
         end
       end
-      reply[last + 1] = x
+      reply[before + i + 1] = x
       if y ~= 0 then
-        rests[last] = y
+        rests = rests or {}
+        rests[i] = y
       end
     end
-  until last == #KEYS or string.byte(ARGV[last + 1]) ~= 43
-  for i = first, last do
-    local p, state, y = parsed[ARGV[i]], states[KEYS[i]], rests[i]
-    local answer = state.fault
-    if not answer then
-      local x, charged = reply[i + 1], admitted
-      if x < 0 then
-        x, charged = -1 - x, false
-      end
-      answer = charged and x or -1 - x
-      if p.algorithm.foresee then
-        answer = { answer, p.algorithm.foresee(p, state, x, charged, now) }
-      elseif y then
-        answer = { answer, y }
-      end
-      if charged then
-        p.algorithm.charge(p, state, x, y or 0, now)
-      end
+  end
+  for i, p in ipairs(hits) do
+    local state, x = states[keys[before + i]], reply[before + i + 1]
+    if state.fault then
+      reply[before + i + 1] = state.fault
+    else
+      local charged = admitted and x >= 0
+      x = x >= 0 and x or -1 - x
+      reply[before + i + 1] = settle(p, state, x, rests and rests[i] or 0, charged)
     end
-    reply[i + 1] = answer
   end
 end
 
-for i = 1, #KEYS do
-  local state = states[KEYS[i]]
+local before = 0
+for run = 1, #ARGV / 2 do
+  local times, shape = tonumber(ARGV[2 * run - 1]), ARGV[2 * run]
+  local hits = shapes[shape]
+  if not hits then
+    hits = {}
+    if string.find(shape, '+', 1, true) then
+      for text in string.gmatch(shape, '[^+]+') do
+        hits[#hits + 1] = parse(text)
+      end
+    else
+      hits[1] = parse(shape)
+    end
+    shapes[shape] = hits
+  end
+  if #hits == 1 then
+    -- Most requests have one hit: what fits is charged.
+    local p = hits[1]
+    local read, look = p.algorithm.read, p.algorithm.look
+    for i = before + 1, before + times do
+      local key = keys[i]
+      local state = states[key] or read(key, p, now)
+      states[key] = state
+      if state.fault then
+        reply[i + 1] = state.fault
+      else
+        local fits, x, y = look(p, state, now)
+        reply[i + 1] = settle(p, state, x, y, fits)
+      end
+    end
+    before = before + times
+  else
+    for _ = 1, times do
+      decide(hits, before)
+      before = before + #hits
+    end
+  end
+end
+
+for key, state in pairs(states) do
   if state.changed then
-    state.changed = false
-    state.algorithm.write(KEYS[i], state, now)
+    state.changed.algorithm.write(key, state, now)
   end
 end
 

@@ -10,7 +10,6 @@
 -- was charged in it while it counts, a log units of that moment. Every key is read before any is
 -- written.
 
-local now = clock()
 local give = {}
 
 function give.bucket(p, state, us, ps, stamp)
@@ -32,14 +31,14 @@ function give.bucket(p, state, us, ps, stamp)
   if us < 0 then
     us, ps = 0, 0
   end
-  state.us, state.ps, state.changed = now + us, ps, true
+  state.us, state.ps, state.changed = now + us, ps, p
 end
 
 function give.window(p, state, used, _, stamp, text)
   local charged = p.algorithm.parse(text, tonumber(stamp))
   if charged.start == p.start and used > 0 and p.cost > 0 then
     state.start, state.finish = p.start, p.finish
-    state.used, state.changed = math.max(0, used - p.cost), true
+    state.used, state.changed = math.max(0, used - p.cost), p
   end
 end
 
@@ -54,7 +53,7 @@ function give.counter(p, state, current, previous, stamp)
   end
   if now_current ~= current or now_previous ~= previous then
     state.start, state.window = p.start, p.window
-    state.current, state.previous, state.changed = now_current, now_previous, true
+    state.current, state.previous, state.changed = now_current, now_previous, p
   end
 end
 
@@ -62,16 +61,16 @@ function give.log(p, state, _, _, stamp)
   p.algorithm.release(p, state, tonumber(stamp), now)
 end
 
-local algorithms = { [108] = sliding_log, [99] = sliding_counter, [119] = fixed_window }
+local makers = { [108] = sliding_log, [99] = sliding_counter, [119] = fixed_window }
 local gives = { [108] = give.log, [99] = give.counter, [119] = give.window }
 
-local hits, states, made = {}, {}, {}
+local hits, states, algorithms = {}, {}, {}
 for i = 1, #KEYS do
   local text = ARGV[2 * i - 1]
-  local tag = string.byte(text)
-  made[tag] = made[tag] or (tag < 58 and token_bucket or algorithms[tag]())
-  hits[i] = made[tag].parse(text, now)
-  states[i] = made[tag].read(KEYS[i], hits[i], now)
+  local maker = makers[string.byte(text)] or token_bucket
+  algorithms[maker] = algorithms[maker] or maker()
+  hits[i] = algorithms[maker].parse(text, now)
+  states[i] = algorithms[maker].read(KEYS[i], hits[i], now)
 end
 
 local reply = { now }
@@ -88,7 +87,7 @@ end
 for i = 1, #KEYS do
   local state = states[i]
   if state.changed then
-    state.algorithm.write(KEYS[i], state, now)
+    state.changed.algorithm.write(KEYS[i], state, now)
   end
 end
 

@@ -11,6 +11,8 @@ use deadpool_redis::{
 };
 use tollgate::{Limit, Limiter, Quota, RedisStore};
 
+use crate::source::ACQUIRE;
+
 /// What every caller asks: long enough a refill that states stay, wide enough that all pass.
 const QUANTITY: u64 = 100;
 const BURST: u64 = 1_000_000;
@@ -19,17 +21,6 @@ const BURST: u64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const PLAIN: &str = include_str!("plain.lua");
-
-/// The script of the crate, joined as the crate joins it.
-const OWN: &str = concat!(
-    include_str!("../../lua/lib/clock.lua"),
-    include_str!("../../lua/lib/put.lua"),
-    include_str!("../../lua/algorithm/token_bucket.lua"),
-    include_str!("../../lua/algorithm/fixed_window.lua"),
-    include_str!("../../lua/algorithm/sliding_counter.lua"),
-    include_str!("../../lua/algorithm/sliding_log.lua"),
-    include_str!("../../lua/acquire.lua"),
-);
 
 /// One caller's way to ask.
 pub(crate) trait Contender: Clone + Send + Sync + 'static {
@@ -123,7 +114,7 @@ impl Raw {
             connections.push(connection.expect("the server was started"));
         }
         let mut connection = connections[0].clone();
-        let script = Script::new(OWN);
+        let script = Script::new(ACQUIRE);
         let loaded = script.load_async(&mut connection).await;
         let unit = 60_000_000 / QUANTITY;
         Self {
@@ -145,8 +136,8 @@ impl Contender for Raw {
     }
 
     async fn check(&mut self, key: usize) -> bool {
-        let mut call = Cmd::with_capacity(5, 160);
-        call.arg("EVALSHA").arg(&*self.sha).arg(1).arg(&self.names[key]).arg(&*self.arg);
+        let mut call = Cmd::with_capacity(6, 160);
+        call.arg("EVALSHA").arg(&*self.sha).arg(1).arg(&self.names[key]).arg(1).arg(&*self.arg);
         let answer = self.connection.send_packed_command(&call).await;
         let answer = answer.and_then(|answer| answer.extract_error()).expect("the server answers");
         let Value::Array(answer) = answer else { return false };

@@ -16,6 +16,8 @@ mod contenders;
 mod cpu;
 mod report;
 mod server;
+#[path = "../../src/store/redis/source.rs"]
+mod source;
 
 use std::{
     env, process,

@@ -64,7 +64,7 @@ local function fixed_window()
   function window.read(key)
     local value = redis.pcall('GET', key)
     if not value then
-      return { algorithm = window, start = 0, used = 0, changed = false }
+      return { start = 0, used = 0, changed = false }
     end
     if type(value) == 'table' then
       return { fault = value.err }
@@ -73,7 +73,7 @@ local function fixed_window()
     if not start or #start > 16 or #used > 16 then
       return { fault = 'WRONGTYPE the key holds a string that is no window' }
     end
-    return { algorithm = window, start = tonumber(start), used = tonumber(used), changed = false }
+    return { start = tonumber(start), used = tonumber(used), changed = false }
   end
 
   function window.look(p, state, now)
@@ -82,7 +82,7 @@ local function fixed_window()
       used = state.used
       if state.start > p.start then
         -- The clock stepped back: what was counted counts in the window of now.
-        state.start, state.finish, state.changed = p.start, p.finish, true
+        state.start, state.finish, state.changed = p.start, p.finish, p
       end
     end
     return p.cost == 0 or used + p.cost <= p.limit, used, 0
@@ -91,13 +91,12 @@ local function fixed_window()
   function window.charge(p, state, used)
     if p.cost > 0 then
       state.start, state.finish = p.start, p.finish
-      state.used, state.changed = used + p.cost, true
+      state.used, state.changed = used + p.cost, p
     end
   end
 
   function window.write(key, state, now)
-    local left = state.used > 0 and state.finish - now or 0
-    put(key, string.format('%.0f %.0f', state.start, state.used), left)
+    put(key, format('%.0f %.0f', state.start, state.used), state.used > 0 and state.finish or now)
   end
 
   return window

@@ -22,7 +22,7 @@ local function lock()
   function guard.read(key)
     local value = redis.pcall('GET', key)
     if not value then
-      return { algorithm = guard, finish = 0, count = 0, changed = false }
+      return { finish = 0, count = 0, changed = false }
     end
     if type(value) == 'table' then
       return { fault = value.err }
@@ -31,7 +31,7 @@ local function lock()
     if not finish or #finish > 16 or #count > 10 then
       return { fault = 'WRONGTYPE the key holds a string that is no lock' }
     end
-    return { algorithm = guard, finish = tonumber(finish), count = tonumber(count), changed = false }
+    return { finish = tonumber(finish), count = tonumber(count), changed = false }
   end
 
   function guard.look(p, state, now, fitted)
@@ -41,7 +41,7 @@ local function lock()
     elseif left > p.length then
       -- The clock stepped back, or locks were longer.
       left = p.length
-      state.finish, state.changed = now + left, true
+      state.finish, state.changed = now + left, p
     end
     if fitted == false and count < p.after then
       if count == 0 then
@@ -51,15 +51,15 @@ local function lock()
       if count >= p.after then
         left = p.length
       end
-      state.finish, state.count, state.changed = now + left, count, true
+      state.finish, state.count, state.changed = now + left, count, p
     end
     return p.cost == 0 or count < p.after, left, count
   end
 
   function guard.charge() end
 
-  function guard.write(key, state, now)
-    put(key, string.format('%.0f %.0f', state.finish, state.count), state.finish - now)
+  function guard.write(key, state)
+    put(key, format('%.0f %.0f', state.finish, state.count), state.finish)
   end
 
   return guard

@@ -25,7 +25,7 @@ local function sliding_counter()
   function counter.read(key)
     local value = redis.pcall('GET', key)
     if not value then
-      return { algorithm = counter, start = 0, current = 0, previous = 0, changed = false }
+      return { start = 0, current = 0, previous = 0, changed = false }
     end
     if type(value) == 'table' then
       return { fault = value.err }
@@ -35,7 +35,7 @@ local function sliding_counter()
       return { fault = 'WRONGTYPE the key holds a string that is no sliding counter' }
     end
     return {
-      algorithm = counter, start = tonumber(start),
+      start = tonumber(start),
       current = tonumber(current), previous = tonumber(previous), changed = false,
     }
   end
@@ -46,7 +46,7 @@ local function sliding_counter()
       current, previous = state.current, state.previous
       if state.start > p.start then
         -- The clock stepped back: what was counted counts in the window of now.
-        state.start, state.window, state.changed = p.start, p.window, true
+        state.start, state.window, state.changed = p.start, p.window, p
       end
     elseif state.start + p.window == p.start then
       previous = state.current
@@ -58,14 +58,14 @@ local function sliding_counter()
   function counter.charge(p, state, current, previous)
     if p.cost > 0 then
       state.start, state.window = p.start, p.window
-      state.current, state.previous, state.changed = current + p.cost, previous, true
+      state.current, state.previous, state.changed = current + p.cost, previous, p
     end
   end
 
   function counter.write(key, state, now)
-    local text = string.format('%.0f %.0f %.0f', state.start, state.current, state.previous)
+    local text = format('%.0f %.0f %.0f', state.start, state.current, state.previous)
     local windows = state.current > 0 and 2 or state.previous > 0 and 1 or 0
-    put(key, text, state.start + windows * state.window - now)
+    put(key, text, math.max(now, state.start + windows * state.window))
   end
 
   return counter

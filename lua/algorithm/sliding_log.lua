@@ -29,7 +29,7 @@ local function sliding_log()
       return { fault = last.err }
     end
     local state = {
-      algorithm = log, key = key, window = p.window, changed = false,
+      key = key, window = p.window, changed = false,
       count = 0, stored = 0, dead = 0, added = 0, number = 0, last = 0, ahead = false,
     }
     if #last > 0 then
@@ -37,7 +37,7 @@ local function sliding_log()
       if not string.match(last[1], '^%d+$') or #last[1] ~= 16 then
         return { fault = 'WRONGTYPE the key holds a sorted set that is no sliding log' }
       end
-      local alive = string.format('(%.0f', now - p.window)
+      local alive = format('(%.0f', now - p.window)
       state.stored = redis.call('ZCOUNT', key, alive, '+inf')
       state.count = state.stored
       state.dead = redis.call('ZCARD', key) - state.stored
@@ -48,7 +48,7 @@ local function sliding_log()
   function log.look(p, state, now)
     if state.last > now then
       -- The clock stepped back: no unit counts for longer than a window.
-      state.last, state.ahead, state.changed = now, true, true
+      state.last, state.ahead, state.changed = now, true, p
     end
     return p.cost == 0 or state.count + p.cost <= p.limit, state.count, 0
   end
@@ -62,7 +62,7 @@ local function sliding_log()
     if surplus > 0 then
       local moment = now
       if surplus <= state.stored then
-        local rank = string.format('%.0f', state.dead + surplus - 1)
+        local rank = format('%.0f', state.dead + surplus - 1)
         local oldest = redis.call('ZRANGE', state.key, rank, rank, 'WITHSCORES')
         moment = math.min(now, tonumber(oldest[2]))
       end
@@ -74,7 +74,7 @@ local function sliding_log()
   function log.charge(p, state, count, _, now)
     if p.cost > 0 then
       state.count, state.added = count + p.cost, state.added + p.cost
-      state.last, state.changed = now, true
+      state.last, state.changed = now, p
     end
   end
 
@@ -82,7 +82,7 @@ local function sliding_log()
     if moment > now or now - moment >= p.window then
       return
     end
-    local at, before = string.format('%.0f', moment), string.format('(%.0f', moment)
+    local at, before = format('%.0f', moment), format('(%.0f', moment)
     local first = redis.call('ZCOUNT', state.key, '-inf', before)
     -- Members from after now, left by a clock that stepped back, are brought to now.
     local there = redis.call('ZCOUNT', state.key, at, moment == now and '+inf' or at)
@@ -90,10 +90,10 @@ local function sliding_log()
     if behind == first then
       return
     end
-    state.removed = { string.format('%.0f', first), string.format('%.0f', behind - 1) }
-    state.changed = true
+    state.removed = { format('%.0f', first), format('%.0f', behind - 1) }
+    state.changed = p
     if behind == state.dead + state.stored and first > 0 then
-      local rank = string.format('%.0f', first - 1)
+      local rank = format('%.0f', first - 1)
       state.last = tonumber(redis.call('ZRANGE', state.key, rank, rank, 'WITHSCORES')[2])
     end
   end
@@ -110,23 +110,23 @@ local function sliding_log()
   end
 
   function log.write(key, state, now)
-    local moment = string.format('%.0f', now)
+    local moment = format('%.0f', now)
     if state.ahead then
-      add(key, moment, redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', now), '+inf'))
+      add(key, moment, redis.call('ZRANGEBYSCORE', key, format('(%.0f', now), '+inf'))
     end
     if state.added > 0 then
       local members = {}
       for i = 1, state.added do
-        members[i] = string.format('%016.0f', state.number + i)
+        members[i] = format('%016.0f', state.number + i)
       end
       -- Before the trimming: a server without memory refuses what a script writes first.
       add(key, moment, members)
-      redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now - state.window))
+      redis.call('ZREMRANGEBYSCORE', key, '-inf', format('%.0f', now - state.window))
     end
     if state.removed then
       redis.call('ZREMRANGEBYRANK', key, state.removed[1], state.removed[2])
     end
-    expire(key, state.last + state.window - now)
+    expire(key, math.max(now, state.last + state.window))
   end
 
   return log

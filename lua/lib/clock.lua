@@ -2,9 +2,10 @@
 --
 -- KEYS     none
 -- ARGV     none
--- returns  clock(): the server's time, in whole microseconds since the Unix epoch
+-- returns  now: the server's time, in whole microseconds since the Unix epoch
 
-local function clock()
+local now
+do
   local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
+  now = time[1] * 1000000 + time[2]
 end

@@ -45,8 +45,8 @@ async fn the_real_script_decides_stores_and_expires_as_its_now_tells() {
                 sleep(Duration::from_micros(fastrand::u64(..2_000)));
             }
         }
-        // The shortest lives are two milliseconds long.
-        sleep(Duration::from_millis(3));
+        // The shortest lives end with the second.
+        sleep(Duration::from_millis(1_001));
         for (key, state) in model.states() {
             if script.kept(key, &state.kept().without_numbers()).is_none() {
                 let later = time(&mut script);
@@ -62,7 +62,7 @@ async fn the_real_script_decides_stores_and_expires_as_its_now_tells() {
 /// Checks what a key holds since `now`, and for how long. It may have expired once its state is a fresh
 /// one.
 fn check_kept(script: &mut Script, key: &[u8], state: &Modelled, now: Timestamp, context: &str) {
-    let ttl = i64::try_from(state.time_to_live(now)).unwrap();
+    let until = i64::try_from(state.until(now)).unwrap() * 1_000;
     let expected = state.kept().without_numbers();
     let Value::Integer(left) = script.command(&[b"PTTL", key]) else { panic!("{context}") };
     let kept = script.kept(key, &expected);
@@ -73,9 +73,8 @@ fn check_kept(script: &mut Script, key: &[u8], state: &Modelled, now: Timestamp,
     };
     assert_eq!(kept.without_numbers(), expected, "{context}");
     let millis = |time: Timestamp| i64::try_from(time.as_micros() / 1_000).unwrap();
-    // The server may have read its clock for the expiry a moment before the script did.
-    let least = ttl - (millis(later) - millis(now)) - 1;
-    assert!((least..=ttl).contains(&left) || left == -2, "{left} ms left of {ttl}; {context}");
+    let bounds = until - millis(later)..=until - millis(now);
+    assert!(bounds.contains(&left) || left == -2, "{left} ms left of {bounds:?}; {context}");
 }
 
 fn time(script: &mut Script) -> Timestamp {

@@ -85,7 +85,7 @@ async fn a_server_that_forgot_the_script_gives_back_once() {
     let info = server.command(&["INFO", "commandstats"]);
     let ran = |command: &str| info.lines().any(|line| line.starts_with(command));
     assert!(ran("cmdstat_evalsha:calls=1,") && ran("cmdstat_eval:calls=1,"), "{info}");
-    assert!(ran("cmdstat_set:calls=1,"), "{info}");
+    assert!(ran("cmdstat_incrby:calls=1,"), "{info}");
     assert_eq!(take(0).await.remaining(), Some(5));
     // The server knows it again, and the decision knows that it is done.
     first.refund().await.expect("an answer");

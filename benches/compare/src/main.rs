@@ -24,6 +24,8 @@ mod results;
 mod series;
 #[path = "../../redis/server.rs"]
 mod server;
+#[path = "../../../src/store/redis/source.rs"]
+mod source;
 mod tool;
 mod workloads;
 

@@ -50,7 +50,7 @@ impl Tool {
             .args(["-p", &self.port.to_string()])
             .args(["-c", &self.connections.to_string(), "-P", &self.calls.to_string()])
             .args(["-n", &format!("{:.0}", self.requests), "-r", &keys.to_string(), "--csv"])
-            .args(["EVALSHA", &script_sha(), "1", "tool:{id:user:__rand_int__}:-/bench:tb"])
+            .args(["EVALSHA", &script_sha(), "1", "tool:{id:user:__rand_int__}:-/bench:tb", "1"])
             .arg(WIDE.parameters())
             .stdin(Stdio::null())
             .stderr(Stdio::null())

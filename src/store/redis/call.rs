@@ -20,13 +20,18 @@ impl Call {
     pub(super) fn acquire<'a>(requests: impl Iterator<Item = &'a Request> + Clone) -> Self {
         let hits = requests.clone().map(|request| request.hits().len()).sum::<usize>();
         let bytes = requests.clone().map(Request::len).sum::<usize>();
-        let mut command = Cmd::with_capacity(3 + 2 * hits, 48 + bytes);
+        let mut command = Cmd::with_capacity(5 + 2 * hits, 64 + bytes);
         command.arg("EVALSHA").arg(ACQUIRE.sha()).arg(hits);
         for request in requests.clone() {
             request.names().for_each(|name| command.write_arg(name));
         }
-        for request in requests {
-            request.parameters().for_each(|text| command.write_arg(text));
+        let mut runs = requests.map(Request::parameters).peekable();
+        while let Some(parameters) = runs.next() {
+            let mut times = 1;
+            while runs.next_if_eq(&parameters).is_some() {
+                times += 1;
+            }
+            command.arg(times).write_arg(parameters);
         }
         Self { command, script: Some(&ACQUIRE) }
     }

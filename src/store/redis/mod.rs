@@ -8,6 +8,7 @@ mod parameters;
 mod script;
 mod slot;
 mod slots;
+mod source;
 mod wire;
 
 use std::{fmt, iter, pin::Pin, sync::Arc, time::Duration};

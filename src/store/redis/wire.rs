@@ -23,7 +23,7 @@ pub(super) fn refunded(value: &Value) -> Result<(), StoreError> {
 
 /// One request as the script wants it, and what is needed to read the answer.
 pub(super) struct Request {
-    /// The name and the parameters of each hit, one behind the other.
+    /// The names of its states, one behind the other, and then the parameters of its hits.
     text: Vec<u8>,
     hits: SmallVec<[Asked; 2]>,
 }
@@ -34,9 +34,8 @@ pub(super) struct Asked {
     meter: Meter,
     cost: u64,
     shadow: bool,
-    /// Where its name ends, and where its parameters do.
+    /// Where its name ends.
     name_end: usize,
-    end: usize,
 }
 
 impl Request {
@@ -44,11 +43,14 @@ impl Request {
         let names: usize = hits.iter().map(|hit| prefix.len() + 1 + hit.key.len()).sum();
         let mut text = Vec::with_capacity(names + 32 * hits.len());
         let mut asked = SmallVec::new();
-        for (at, hit) in hits.iter().enumerate() {
+        for hit in hits {
             text.extend_from_slice(prefix.as_bytes());
             text.push(b':');
             text.extend_from_slice(hit.key);
-            let name_end = text.len();
+            let Hit { meter, cost, shadow, .. } = *hit;
+            asked.push(Asked { meter, cost, shadow, name_end: text.len() });
+        }
+        for (at, hit) in hits.iter().enumerate() {
             if at > 0 {
                 text.push(b'+');
             }
@@ -56,8 +58,6 @@ impl Request {
                 text.push(b'~');
             }
             parameters::write(&mut text, &hit.meter, hit.cost);
-            let Hit { meter, cost, shadow, .. } = *hit;
-            asked.push(Asked { meter, cost, shadow, name_end, end: text.len() });
         }
         Self { text, hits: asked }
     }
@@ -72,12 +72,13 @@ impl Request {
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = [0].into_iter().chain(self.hits.iter().map(|hit| hit.end));
+        let starts = [0].into_iter().chain(self.hits.iter().map(|hit| hit.name_end));
         starts.zip(&self.hits).map(|(start, hit)| &self.text[start..hit.name_end])
     }
 
-    pub(super) fn parameters(&self) -> impl Iterator<Item = &[u8]> {
-        self.hits.iter().map(|hit| &self.text[hit.name_end..hit.end])
+    /// The parameters of all its hits, as the script wants them.
+    pub(super) fn parameters(&self) -> &[u8] {
+        &self.text[self.hits.last().map_or(0, |hit| hit.name_end)..]
     }
 
     /// What the script has found for this request, at `now`.

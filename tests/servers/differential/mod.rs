@@ -112,7 +112,7 @@ fn run(trace: &mut Trace, lua: &mut Joined, whole: usize, context: &str) {
             }
             assert_eq!(kept, Some(expected), "kept; {context}, step {steps}");
         }
-        let Value::Array(keys) = lua.server().command(&["KEYS", "*"]) else { panic!("no list") };
+        let Value::Array(keys) = lua.server().command(&["KEYS", "{*"]) else { panic!("no list") };
         assert_eq!(keys.len(), model.states().len(), "{keys:?}, {context}");
         lua.server().command(&["FLUSHDB"]);
     }
@@ -150,7 +150,7 @@ fn compare_writes(mut written: Vec<Write>, model: &Model, now: Timestamp, contex
     let changed = model.changed().map(|(key, modelled)| Write {
         key: String::from_utf8(key.to_vec()).unwrap(),
         kept: modelled.kept(),
-        ttl: modelled.time_to_live(now),
+        until: modelled.until(now),
     });
     let mut changed: Vec<Write> = changed.collect();
     for write in &mut written {

@@ -57,6 +57,10 @@ struct Tally {
     excessive: usize,
     given_back: usize,
     locked: usize,
+    /// Requests of batches in which each has one limit and nothing else.
+    plain: usize,
+    /// Those of them that are as the one before them, but for the key.
+    alike: usize,
 }
 
 impl Trace {
@@ -70,9 +74,11 @@ impl Trace {
         self.charged.clear();
         let rng = &mut self.rng;
         let kind = self.kind;
+        // Often as behind one policy, so that requests are alike but for their keys.
+        let of_all = rng.bool().then(|| meters::any(rng, kind));
         let counted = |at| Counted {
             key: format!("{{key:{at}}}"),
-            limits: meters::any(rng, kind),
+            limits: of_all.clone().unwrap_or_else(|| meters::any(rng, kind)),
             lock: (format!("{{key:{at}}}:lk"), (0..2).map(|_| lock(rng)).collect()),
         };
         Pool((0..KEYS).map(counted).collect())
@@ -113,19 +119,33 @@ impl Trace {
         // Few keys in most batches, so that they repeat.
         let hot = if rng.u8(..4) == 0 { KEYS } else { rng.usize(1..=6) };
         let most = rng.usize(1..=MAX_REQUESTS);
+        // Often of requests with one limit and nothing else.
+        let plain = rng.u8(..3) == 0;
         let (mut requests, mut hits) = (Vec::new(), 0);
         while requests.len() < most {
-            let limits = if rng.bool() { 1 } else { rng.usize(1..=MAX_LIMITS.min(hot)) };
+            let one = plain || rng.bool();
+            let limits = if one { 1 } else { rng.usize(1..=MAX_LIMITS.min(hot)) };
             let mut keys: Vec<usize> = (0..hot).collect();
             rng.shuffle(&mut keys);
-            let locks = self.kind == Kind::Mixed;
-            let request: Request<'_> =
+            let locks = self.kind == Kind::Mixed && !plain;
+            let mut request: Request<'_> =
                 keys[..limits].iter().flat_map(|key| guarded(rng, &pool.0[*key], locks)).collect();
+            if plain {
+                request[0].shadow = false;
+            }
             hits += request.len();
             if hits > MAX_BATCH_HITS {
                 break;
             }
             requests.push(request);
+        }
+        if plain {
+            self.tally.plain += requests.len();
+            let alike = |pair: &[Request<'_>]| {
+                let [one, next] = [&pair[0][0], &pair[1][0]];
+                one.meter == next.meter && one.cost == next.cost
+            };
+            self.tally.alike += requests.windows(2).filter(|pair| alike(pair)).count();
         }
         (requests, Timestamp::from_micros(self.now))
     }
@@ -191,13 +211,15 @@ impl Trace {
 
     /// A run that mostly denies, or never goes back in time, would prove little.
     pub(super) fn assert_thorough(&self, steps: usize) {
-        let Tally { admitted, denied, back, looks, excessive, given_back, locked } = self.tally;
+        let Tally { admitted, denied, back, looks, excessive, given_back, locked, .. } = self.tally;
         // Large costs of small limits are denied more often than not.
         let few = if self.kind == Kind::TokenBucket { 4 } else { 16 };
         for count in [admitted * few, denied * few, looks * 20, excessive * 20, back * 1_000] {
             assert!(count > steps, "too little of something: {:?} of {steps}", self.tally);
         }
         assert!(given_back * 500 > steps, "little was given back: {:?} of {steps}", self.tally);
+        let Tally { plain, alike, .. } = self.tally;
+        assert!(plain * 5 > steps && alike * 50 > steps, "{:?} of {steps}", self.tally);
         let locks = self.kind == Kind::Mixed;
         assert_eq!(locked * 100 > steps, locks, "locks: {:?} of {steps}", self.tally);
     }

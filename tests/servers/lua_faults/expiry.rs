@@ -8,48 +8,54 @@ use super::{PREFIX, START, charge, hit, kept, left, redis, time};
 use crate::{
     differential::{Kind, Trace},
     script::{Joined, SOURCE, Script},
-    support::{RedisServer, Value},
+    support::{Connection, RedisServer, Value},
 };
 
 #[tokio::test]
-async fn a_key_lives_until_it_equals_a_fresh_one_in_milliseconds() {
+async fn a_key_lives_until_the_second_ends_in_which_it_equals_a_fresh_one() {
     let (server, store) = redis().await;
-    for (quota, cost, millis) in [
-        (Quota::per_second(1), 1, 1_000),
-        (Quota::per_second(10), 5, 500),
-        (Quota::per_minute(1), 1, 60_000),
-        (Quota::per_minute(7), 3, 25_715),
-        (Quota::per_day(1), 1, 86_400_000),
-        (Quota::new(1, Duration::from_secs(315_360_000)).unwrap(), 1, 315_360_000_000),
+    for (quota, cost) in [
+        (Quota::per_second(1), 1),
+        (Quota::per_second(10), 5),
+        (Quota::per_minute(1), 1),
+        (Quota::per_minute(7), 3),
+        (Quota::per_day(1), 1),
+        (Quota::new(1, Duration::from_secs(315_360_000)).unwrap(), 1),
     ] {
         let key = quota.to_string();
         let now = store.acquire(&[hit(&key, quota, cost)]).await.unwrap().now;
+        let state = kept(&server, &key);
+        let full_at: u64 = state.split('.').next().unwrap().parse().unwrap();
         let left = left(&server, &key);
-        let passed = i64::try_from((time(&server) - now.as_micros()).div_ceil(1_000)).unwrap();
-        let bounds = millis - passed..=millis + 1;
-        assert!(bounds.contains(&left), "{left} ms left of {millis} for {key}");
+        let until = i64::try_from((full_at / 1_000_000 + 1) * 1_000).unwrap();
+        let millis = |micros: u64| i64::try_from(micros / 1_000).unwrap();
+        let bounds = until - millis(time(&server))..=until - millis(now.as_micros());
+        assert!(bounds.contains(&left), "{left} ms left of {bounds:?} for {key}");
     }
 }
 
 #[tokio::test]
-async fn a_time_to_live_is_rounded_up_and_one_more() {
+async fn an_expiry_is_the_second_after_that_in_which_the_bucket_is_full() {
     let server = RedisServer::start().await;
     let mut lua = Joined::load(&server);
     let span = |nanos| Quota::new(1, Duration::from_nanos(nanos)).unwrap();
-    for (quota, ttl) in [
-        (Quota::per_second(1_000_000_000), 2),
-        (span(1_000), 2),
-        (span(1_001), 2),
-        (span(999_999), 2),
-        (span(1_000_000), 2),
-        (span(1_000_001), 3),
-        (span(1_999_999), 3),
-        (span(2_000_000), 3),
-        (Quota::per_second(3), 335),
+    let (second, left) = (START / 1_000_000, 1_000_000 - START % 1_000_000);
+    for (quota, until) in [
+        (span(1_000), second + 1),
+        (span((left - 1) * 1_000), second + 1),
+        (span((left - 1) * 1_000 + 999), second + 1),
+        (span(left * 1_000), second + 2),
+        (span((left + 1_000_000) * 1_000 - 1), second + 2),
+        (span((left + 1_000_000) * 1_000), second + 3),
     ] {
         lua.server().command(&["DEL", "k"]);
-        let (_, written) = lua.acquire(&[vec![hit("k", quota, 1)]], Timestamp::from_micros(START));
-        assert_eq!(written[0].ttl, ttl, "{quota}");
+        let now = Timestamp::from_micros(START);
+        let (_, written) = lua.acquire(&[vec![hit("k", quota, 1)]], now);
+        assert_eq!(written[0].until, until, "{quota}");
+        // What is there is added to, and then has the expiry of all.
+        let (_, written) = lua.acquire(&[vec![hit("k", quota.burst(9), 8)]], now);
+        let full_at = START + quota.period().as_nanos() as u64 * 9 / 1_000;
+        assert_eq!(written[0].until, full_at / 1_000_000 + 1, "{quota}, all of it");
     }
 }
 
@@ -67,20 +73,74 @@ async fn value_and_expiry_are_set_in_one_command() {
     let (server, store) = redis().await;
     let mut monitor = server.connection();
     monitor.call(&["MONITOR"]).unwrap().unwrap();
-    charge(&store, "k", Quota::per_minute(10), 1).await;
+    // Whole microseconds, and more.
+    for quota in [Quota::per_minute(10), Quota::per_minute(7)] {
+        let key = quota.to_string();
+        charge(&store, &key, quota, 1).await;
+        let first = kept(&server, &key);
+        let ran = commands(&server, &mut monitor);
+        let [time, get, set] = ran.as_slice() else { panic!("{ran:?}") };
+        assert_eq!((time.as_str(), get), ("TIME", &format!("GET {PREFIX}{key}")));
+        assert_eq!(*set, format!("SET {PREFIX}{key} {first} EXAT {}", until(&first)));
+
+        charge(&store, &key, quota, 1).await;
+        let second = kept(&server, &key);
+        let ran = commands(&server, &mut monitor);
+        let set = &ran[2..];
+        let number = |state: &str| state.parse::<u64>();
+        if let (Ok(first), Ok(was)) = (number(&second), number(&first)) {
+            let more = first - was;
+            // What is there has an expiry already, if one that ends too early: it is never without.
+            assert_eq!(
+                set,
+                [
+                    format!("INCRBY {PREFIX}{key} {more}"),
+                    format!("EXPIREAT {PREFIX}{key} {}", until(&second)),
+                ]
+            );
+        } else {
+            assert_eq!(set, [format!("SET {PREFIX}{key} {second} EXAT {}", until(&second))]);
+        }
+    }
+}
+
+/// The second of the expiry of a state.
+fn until(state: &str) -> u64 {
+    state.split('.').next().unwrap().parse::<u64>().unwrap() / 1_000_000 + 1
+}
+
+/// What scripts ran since the last time.
+fn commands(server: &RedisServer, monitor: &mut Connection) -> Vec<String> {
     server.command(&["ECHO", "the end"]);
     let mut ran = Vec::new();
     loop {
         let line = monitor.receive().unwrap().unwrap();
         if line.contains("the end") {
-            break;
+            return ran;
         }
         let words = line.split_once("lua] ").map(|(_, words)| words);
         ran.extend(words.map(|words| words.replace('"', "")));
     }
-    let [time, get, set] = ran.as_slice() else { panic!("{ran:?}") };
-    assert_eq!((time.as_str(), get.as_str()), ("TIME", "GET faults:k"));
-    assert_eq!(*set, format!("SET faults:k {} PX 6001", kept(&server, "k")));
+}
+
+/// A charge that leaves a bucket to be full in the same second leaves the expiry as it is.
+#[tokio::test]
+async fn an_expiry_is_set_anew_only_for_another_second() {
+    let (server, store) = redis().await;
+    let mut monitor = server.connection();
+    monitor.call(&["MONITOR"]).unwrap().unwrap();
+    for quota in [Quota::per_second(1_000), Quota::per_second(3_000)] {
+        let (key, mut states) = (quota.to_string(), Vec::new());
+        for _ in 0..200 {
+            charge(&store, &key, quota, 1).await;
+            states.push(kept(&server, &key));
+        }
+        let ran = commands(&server, &mut monitor);
+        let set = ran.iter().filter(|line| line.contains("EXPIREAT") || line.contains("EXAT"));
+        let seconds = states.chunk_by(|one, next| until(one) == until(next)).count();
+        assert_eq!(set.count(), seconds, "{quota}");
+        assert!(seconds * 20 < states.len(), "{seconds}: nothing was spared");
+    }
 }
 
 #[tokio::test]
@@ -140,7 +200,7 @@ async fn who_idles_is_not_handed_an_early_full_bucket() {
         let state = kept(&server, "k");
         let full_at: f64 = state.parse().unwrap();
         while left(&server, "k") != -2 {
-            assert!(left(&server, "k") <= 301 && left(&server, "k") != -1, "kept too long");
+            assert!(left(&server, "k") <= 1_300 && left(&server, "k") != -1, "kept too long");
         }
         let answer = store.acquire(&[hit("k", quota, 0)]).await.unwrap();
         assert!(answer.now.as_micros() as f64 >= full_at, "gone before {state}");
@@ -155,12 +215,12 @@ async fn no_key_is_gone_before_it_equals_a_fresh_one() {
     let server = RedisServer::start_with(&["--hz", "500"]).await;
     let mut script = Script::load(&server, SOURCE);
     let quotas: Vec<(String, Quota)> = (1..=60)
-        .map(|at| (format!("k{at}"), Quota::new(1, Duration::from_micros(at * 97)).unwrap()))
+        .map(|at| (format!("k{at}"), Quota::new(1, Duration::from_micros(at * 9_700)).unwrap()))
         .collect();
     let batch: Vec<_> = quotas.iter().map(|(key, quota)| vec![hit(key, *quota, 1)]).collect();
     let look: Vec<&str> =
         std::iter::once("MGET").chain(quotas.iter().map(|(key, _)| key.as_str())).collect();
-    for _ in 0..200 {
+    for _ in 0..5 {
         let (now, _) = script.acquire(&batch);
         let mut left = quotas.len();
         while left > 0 {

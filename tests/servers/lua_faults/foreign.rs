@@ -36,6 +36,9 @@ const GARBAGE: &[&[u8]] = &[
     b"\xff\xfe\x00\x01",
     b"1234567890123456789012345678901234567890",
     b"12345678901234567",
+    b"0",
+    b"0000000000000012",
+    b"07.000001",
 ];
 
 /// Commands that make `bad` a key of another type.
@@ -146,7 +149,7 @@ async fn a_state_of_any_time_is_one() {
     let server = RedisServer::start().await;
     let mut lua = Joined::load(&server);
     for (state, left) in [
-        ("0", 10),
+        ("7", 10),
         ("7.000001", 10),
         ("1764461091000007", 10),
         ("1764461091000007.000001", 9),

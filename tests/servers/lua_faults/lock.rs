@@ -50,25 +50,27 @@ async fn asking_while_locked_never_changes_the_lock_or_renews_its_expiry() {
 }
 
 #[tokio::test]
-async fn a_lock_lives_until_it_ends_in_milliseconds() {
+async fn a_lock_lives_until_the_second_ends_in_which_it_does() {
     let server = RedisServer::start().await;
     let mut lua = Joined::load(&server);
-    let day = 86_400_000;
-    for (after, length, ttls) in [
+    let day = 86_400_000_000;
+    let rest = 1_000_000 - START % 1_000_000;
+    for (after, length, lives) in [
         (1, Duration::from_secs(86_400), vec![day]),
-        (1, Duration::from_micros(86_400_000_001), vec![day + 1]),
-        (1, Duration::from_micros(86_400_000_999), vec![day + 1]),
+        (1, Duration::from_micros(day + rest - 1), vec![day + rest - 1]),
+        (1, Duration::from_micros(day + rest), vec![day + rest]),
         // Until the third, denials are remembered for as long as the limit takes to refill.
-        (3, Duration::from_secs(172_800), vec![day, day - 1, 2 * day]),
+        (3, Duration::from_secs(172_800), vec![day, day - 1_000, 2 * day]),
     ] {
         lua.server().command(&["DEL", "lock"]);
-        for (at, ttl) in (0..).zip(ttls) {
+        for (at, life) in (0..).zip(lives) {
             let batch = [vec![bucket(3), lock(after, length)]];
             let now = Timestamp::from_micros(START + at * 1_000);
             let (_, written) = lua.acquire(&batch, now);
             assert_eq!(written.len(), 1, "of a denied request, the lock alone");
-            assert_eq!((written[0].key.as_str(), written[0].ttl), ("lock", ttl + 1), "{length:?}");
-            let end = START + at * 1_000 + ttl * 1_000;
+            let end = START + at * 1_000 + life;
+            let until = end / 1_000_000 + 1;
+            assert_eq!((written[0].key.as_str(), written[0].until), ("lock", until), "{length:?}");
             let Kept::Text(text) = &written[0].kept else { panic!("{written:?}") };
             let until: u64 = text.split(' ').next().unwrap().parse().unwrap();
             assert!(until <= end && until + 1_000 > end, "{text}: {length:?}");

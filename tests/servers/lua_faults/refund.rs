@@ -133,16 +133,16 @@ async fn a_refund_keeps_value_and_expiry_together() {
     let server = RedisServer::start().await;
     let mut lua = Joined::load(&server);
     let into = START % MINUTE;
-    let day = 86_400_000 - START % 86_400_000_000 / 1_000;
+    let day = 86_400_000_000 - START % 86_400_000_000;
     for (algorithm, part, all) in [
-        (Algorithm::TokenBucket, 18_000, Some(1)),
-        (Algorithm::SlidingLog, 59_999, None),
-        (Algorithm::SlidingCounter, (2 * MINUTE - into).div_ceil(1_000), Some(1)),
-        (Algorithm::FixedWindow, (MINUTE - into).div_ceil(1_000), Some(1)),
+        (Algorithm::TokenBucket, 18_000_000, Some(0)),
+        (Algorithm::SlidingLog, 59_999_000, None),
+        (Algorithm::SlidingCounter, 2 * MINUTE - into, Some(0)),
+        (Algorithm::FixedWindow, MINUTE - into, Some(0)),
         // The 30th of November 2025, a Sunday.
-        (Algorithm::Calendar(Calendar::Day), day, Some(1)),
-        (Algorithm::Calendar(Calendar::Week), day, Some(1)),
-        (Algorithm::Calendar(Calendar::Month), day, Some(1)),
+        (Algorithm::Calendar(Calendar::Day), day, Some(0)),
+        (Algorithm::Calendar(Calendar::Week), day, Some(0)),
+        (Algorithm::Calendar(Calendar::Month), day, Some(0)),
     ] {
         let meter = meter(algorithm);
         lua.server().command(&["DEL", "k"]);
@@ -153,13 +153,13 @@ async fn a_refund_keeps_value_and_expiry_together() {
         let give = |lua: &mut Joined, units, at: usize| {
             let refund = refund(meter, units, stamps[at]);
             let written = lua.refund(&[refund], Timestamp::from_micros(START));
-            written.into_iter().map(|write| write.ttl).next()
+            written.into_iter().map(|write| write.until).next()
         };
         // Three units are left: of a log, those that were taken a millisecond ago.
         give(&mut lua, 3, 2);
-        // A key stays for a millisecond more.
-        assert_eq!(give(&mut lua, 3, 0), Some(part + 1), "{algorithm:?}");
-        assert_eq!(give(&mut lua, 3, 1), all, "{algorithm:?}");
+        let until = |left: u64| (START + left) / 1_000_000 + 1;
+        assert_eq!(give(&mut lua, 3, 0), Some(until(part)), "{algorithm:?}");
+        assert_eq!(give(&mut lua, 3, 1), all.map(until), "{algorithm:?}");
         let there = lua.server().command(&["EXISTS", "k"]);
         assert_eq!(there, Value::Integer(all.is_some().into()), "an empty log is gone");
     }

@@ -195,15 +195,15 @@ async fn neither_a_denial_nor_a_look_changes_a_window_or_renews_its_expiry() {
 }
 
 #[tokio::test]
-async fn a_window_lives_until_it_equals_a_fresh_one_in_milliseconds() {
+async fn a_window_lives_until_the_second_ends_in_which_it_equals_a_fresh_one() {
     let server = RedisServer::start().await;
     let mut lua = Joined::load(&server);
     let into = START % MINUTE;
-    let day = 86_400_000 - START % 86_400_000_000 / 1_000;
-    for (algorithm, ttl) in [
-        (Algorithm::SlidingLog, 60_000),
-        (Algorithm::SlidingCounter, (2 * MINUTE - into).div_ceil(1_000)),
-        (Algorithm::FixedWindow, (MINUTE - into).div_ceil(1_000)),
+    let day = 86_400_000_000 - START % 86_400_000_000;
+    for (algorithm, left) in [
+        (Algorithm::SlidingLog, MINUTE),
+        (Algorithm::SlidingCounter, 2 * MINUTE - into),
+        (Algorithm::FixedWindow, MINUTE - into),
         // The 30th of November 2025, a Sunday.
         (Algorithm::Calendar(Calendar::Day), day),
         (Algorithm::Calendar(Calendar::Week), day),
@@ -212,7 +212,7 @@ async fn a_window_lives_until_it_equals_a_fresh_one_in_milliseconds() {
         lua.server().command(&["DEL", "k"]);
         let batch = [vec![hit(meter(algorithm, 10), 1)]];
         let (_, written) = lua.acquire(&batch, Timestamp::from_micros(START));
-        assert_eq!(written[0].ttl, ttl + 1, "{algorithm:?}");
+        assert_eq!(written[0].until, (START + left) / 1_000_000 + 1, "{algorithm:?}");
     }
 }
 
@@ -224,5 +224,5 @@ async fn a_log_that_lost_its_expiry_gets_one_with_the_next_charge() {
     server.command(&["PERSIST", &format!("{PREFIX}k")]);
     assert_eq!(left(&server, "k"), -1);
     try_charge(&store, &[hit(log, 1)]).await.unwrap();
-    assert!((1..=60_001).contains(&left(&server, "k")));
+    assert!((1..=61_000).contains(&left(&server, "k")));
 }

@@ -18,8 +18,8 @@ pub(crate) struct Joined {
 pub(crate) struct Write {
     pub(crate) key: String,
     pub(crate) kept: Kept,
-    /// In milliseconds.
-    pub(crate) ttl: u64,
+    /// The second at which it expires, since the Unix epoch.
+    pub(crate) until: u64,
 }
 
 impl Joined {
@@ -91,9 +91,9 @@ fn write(set: &[Value]) -> Write {
         Value::Text(text) => text.clone(),
         _ => panic!("not a text: {value:?}"),
     };
-    let [key, value, ttl] = set else { panic!("a value without expiry: {set:?}") };
-    let ttl = text(ttl).parse().expect("a whole number of milliseconds");
+    let [key, value, until] = set else { panic!("a value without expiry: {set:?}") };
+    let until = text(until).parse().expect("a whole number of seconds");
     // A log that was emptied would be gone, and its expiry with it.
     let kept = Kept::read(value).expect("a value");
-    Write { key: text(key), kept, ttl }
+    Write { key: text(key), kept, until }
 }

@@ -6,6 +6,8 @@
 mod joined;
 mod kept;
 mod model;
+#[path = "../../../src/store/redis/source.rs"]
+mod source;
 mod wire;
 
 use tollgate::{
@@ -24,26 +26,11 @@ use crate::{
     tally::Tally,
 };
 
-macro_rules! source {
-    ($file:literal) => {
-        concat!(
-            include_str!("../../../lua/lib/clock.lua"),
-            include_str!("../../../lua/lib/put.lua"),
-            include_str!("../../../lua/algorithm/token_bucket.lua"),
-            include_str!("../../../lua/algorithm/fixed_window.lua"),
-            include_str!("../../../lua/algorithm/sliding_counter.lua"),
-            include_str!("../../../lua/algorithm/sliding_log.lua"),
-            include_str!("../../../lua/algorithm/lock.lua"),
-            include_str!($file),
-        )
-    };
-}
-
 /// The script that decides, as the crate joins it.
-pub(crate) const SOURCE: &str = source!("../../../lua/acquire.lua");
+pub(crate) const SOURCE: &str = source::ACQUIRE;
 
 /// The script that gives back, as the crate joins it.
-pub(crate) const REFUND: &str = source!("../../../lua/refund.lua");
+pub(crate) const REFUND: &str = source::REFUND;
 
 /// One request: the hits that are charged together.
 pub(crate) type Request<'a> = Vec<Hit<'a>>;

@@ -151,17 +151,15 @@ impl Modelled {
         self.meter.fresh_at(&self.state) <= now.as_micros()
     }
 
-    /// Milliseconds until a state equals a fresh one, rounded up, and one more.
-    pub(crate) fn time_to_live(&self, now: Timestamp) -> u64 {
-        let left = match &self.state {
+    /// The second, since the Unix epoch, with whose begin a state that was written at `now` is gone: the
+    /// one after that in which it comes to equal a fresh one.
+    pub(crate) fn until(&self, now: Timestamp) -> u64 {
+        let fresh_at = match &self.state {
             State::TokenBucket(full_at) => {
-                let (micros, picos) = full_at.parts();
-                let left = (micros * 1_000_000 + picos)
-                    .saturating_sub(u128::from(now.as_micros()) * 1_000_000);
-                u64::try_from(left.div_ceil(1_000_000_000)).expect("within ten years")
+                u64::try_from(full_at.parts().0).expect("within ten years")
             }
-            state => self.meter.fresh_at(state).saturating_sub(now.as_micros()).div_ceil(1_000),
+            state => self.meter.fresh_at(state),
         };
-        left + 1
+        fresh_at.max(now.as_micros()) / 1_000_000 + 1
     }
 }

@@ -90,15 +90,21 @@ pub(super) fn evalsha(sha: &str, batch: &[Request<'_>], more: &[String]) -> Vec<
     let hits = batch.iter().map(Vec::len).sum::<usize>();
     let mut command = vec![b"EVALSHA".to_vec(), sha.into(), hits.to_string().into()];
     command.extend(batch.iter().flatten().map(|hit| hit.key.to_vec()));
-    for request in batch {
-        for (at, hit) in request.iter().enumerate() {
-            let join = if at == 0 { "" } else { "+" };
-            let shadow = if hit.shadow { "~" } else { "" };
-            command.push(format!("{join}{shadow}{}", parameters(hit.meter, hit.cost)).into());
-        }
+    let shapes: Vec<String> = batch.iter().map(|request| shape(request)).collect();
+    for run in shapes.chunk_by(|one, next| one == next) {
+        command.extend([run.len().to_string().into(), run[0].clone().into()]);
     }
     command.extend(more.iter().map(|arg| arg.clone().into()));
     command
+}
+
+/// The hits of a request, without their keys.
+fn shape(request: &Request<'_>) -> String {
+    let hit = |hit: &Hit<'_>| {
+        let shadow = if hit.shadow { "~" } else { "" };
+        format!("{shadow}{}", parameters(hit.meter, hit.cost))
+    };
+    request.iter().map(hit).collect::<Vec<_>>().join("+")
 }
 
 pub(super) fn answer(value: &Value, batch: &[Request<'_>]) -> (Timestamp, Vec<Found>) {

@@ -12,20 +12,9 @@ use deadpool_redis::{
 use tollgate::{Limit, Limiter, RedisStore};
 
 use super::{Contender, PATIENCE, Room};
+use crate::source::ACQUIRE;
 
 const PLAIN: &str = include_str!("../../../redis/plain.lua");
-
-/// The script of the crate, joined as the crate joins it.
-const ACQUIRE: &str = concat!(
-    include_str!("../../../../lua/lib/clock.lua"),
-    include_str!("../../../../lua/lib/put.lua"),
-    include_str!("../../../../lua/algorithm/token_bucket.lua"),
-    include_str!("../../../../lua/algorithm/fixed_window.lua"),
-    include_str!("../../../../lua/algorithm/sliding_counter.lua"),
-    include_str!("../../../../lua/algorithm/sliding_log.lua"),
-    include_str!("../../../../lua/algorithm/lock.lua"),
-    include_str!("../../../../lua/acquire.lua"),
-);
 
 /// The name of [`ACQUIRE`] at a server.
 pub(crate) fn script_sha() -> String {
@@ -139,8 +128,8 @@ impl Contender for Raw {
     }
 
     async fn check(&mut self, key: usize) -> bool {
-        let mut call = Cmd::with_capacity(5, 160);
-        call.arg("EVALSHA").arg(&*self.sha).arg(1).arg(&self.names[key]).arg(&*self.arg);
+        let mut call = Cmd::with_capacity(6, 160);
+        call.arg("EVALSHA").arg(&*self.sha).arg(1).arg(&self.names[key]).arg(1).arg(&*self.arg);
         let answer = self.connection.send_packed_command(&call).await;
         let answer = answer.and_then(|answer| answer.extract_error()).expect("the server answers");
         let Value::Array(answer) = answer else { return false };
