@@ -37,6 +37,9 @@ const KNOWN: [HeaderName; 8] = [
     HeaderName::from_static("ratelimit-reset"),
 ];
 
+/// The most fields of one response.
+const FIELDS: usize = 5;
+
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// The largest integer of a structured field (RFC 9651 §3.3.1).
@@ -104,6 +107,7 @@ impl Fields {
         if self.format == HeaderFormat::None {
             return ours;
         }
+        headers.reserve(FIELDS);
         if headers.keys().any(is_known) {
             if !ours && upstream(headers).is_some_and(|left| left <= binding.standing().remaining())
             {
@@ -222,16 +226,39 @@ fn parameter(text: &mut Text, name: &[u8], value: u64) {
     text.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// A number as a value: with one allocation, where `HeaderValue::from` makes two.
+/// A number as a value: without an allocation where it is small, as most are that a person sees, and
+/// with one elsewhere, where `HeaderValue::from` makes two.
 fn number(number: u64) -> HeaderValue {
+    let small = usize::try_from(number).ok().and_then(|number| SMALL.get(number));
+    if let Some((digits, unused)) = small
+        && let Ok(text) = std::str::from_utf8(&digits[*unused..])
+    {
+        return HeaderValue::from_static(text);
+    }
     // Digits are valid.
     HeaderValue::from_str(itoa::Buffer::new().format(number)).unwrap_or_else(|_| number.into())
 }
 
+/// The digits of small numbers, behind so many bytes that are not theirs.
+static SMALL: [([u8; 3], usize); 1_000] = {
+    let mut table = [([0; 3], 0); 1_000];
+    let mut number = 0;
+    while number < table.len() {
+        let digits = [number / 100, number / 10 % 10, number % 10];
+        let unused = if number < 10 { 2 } else { (number < 100) as usize };
+        table[number] =
+            ([b'0' + digits[0] as u8, b'0' + digits[1] as u8, b'0' + digits[2] as u8], unused);
+        number += 1;
+    }
+    table
+};
+
 /// Whether a field may be among [`KNOWN`].
 fn is_known(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    name.strip_prefix("x-").unwrap_or(name).starts_with("ratelimit")
+    let name = name.as_str().as_bytes();
+    // The first byte tells most others.
+    matches!(name.first(), Some(b'x' | b'r'))
+        && name.strip_prefix(b"x-").unwrap_or(name).starts_with(b"ratelimit")
 }
 
 /// Units that an upstream says are left, by any of the fields that say so.
