@@ -105,6 +105,7 @@ impl TokenBucket {
 
     /// Where a key stands after a request of `cost` that found `backlog` at `now`: charged if the
     /// whole request was `admitted`, untouched otherwise.
+    #[inline]
     #[must_use]
     pub fn standing(
         &self,
@@ -113,15 +114,15 @@ impl TokenBucket {
         admitted: bool,
         now: Timestamp,
     ) -> Standing {
-        let fits = self.fits(backlog, cost);
-        let after = if admitted { backlog.0 + self.increment(cost) } else { backlog.0 };
-        let free = self.capacity().saturating_sub(after);
+        let (taken, capacity) = (self.increment(cost), self.capacity());
+        let after = if admitted { backlog.0 + taken } else { backlog.0 };
+        let free = capacity.saturating_sub(after);
         // What waits is a request of the same cost; one that only looked waits for a unit.
-        let next = cost.max(1);
+        let (next, lasts) = if cost == 0 { (1, self.unit) } else { (cost, taken) };
         Standing {
-            fits,
+            fits: backlog.0 + taken <= capacity,
             remaining: u64::try_from(div(free, self.unit)).unwrap_or(u64::MAX),
-            wait: (next <= self.burst).then(|| micros(self.increment(next).saturating_sub(free))),
+            wait: (next <= self.burst).then(|| micros(lasts.saturating_sub(free))),
             reset: micros(after),
             stamp: stamp(now, after),
         }

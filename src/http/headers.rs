@@ -13,7 +13,7 @@ use http::{
 use smallvec::SmallVec;
 
 use crate::{
-    decision::{Decision, Source, Verdict},
+    decision::{Decision, Rule, Source, Verdict},
     policy::Policy,
     quota::Quota,
     time::MICROS_PER_SEC,
@@ -36,9 +36,6 @@ const KNOWN: [HeaderName; 8] = [
     HeaderName::from_static("ratelimit-remaining"),
     HeaderName::from_static("ratelimit-reset"),
 ];
-
-/// The most fields of one response.
-const FIELDS: usize = 5;
 
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
@@ -63,6 +60,18 @@ pub enum HeaderFormat {
     Both,
 }
 
+impl HeaderFormat {
+    /// How many fields it has. A map that grows costs more than one that has room.
+    pub(super) const fn fields(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::XRateLimit => 3,
+            Self::Draft => 2,
+            Self::Both => 5,
+        }
+    }
+}
+
 /// How `X-RateLimit-Reset` names its moment: when all units are back, or, where none is left, when
 /// the next request passes. `Retry-After` and the draft's `t` are seconds from now in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,6 +92,8 @@ pub(super) struct Fields {
     policy: Policy,
     /// The policy field, which is the same for all its decisions.
     policy_value: Option<HeaderValue>,
+    /// The bursts of its limits.
+    bursts: Box<[(Arc<Rule>, HeaderValue)]>,
 }
 
 impl Fields {
@@ -96,6 +107,10 @@ impl Fields {
                     .filter(|limit| !limit.is_shadow())
                     .map(|limit| (limit.name(), limit.quota())),
             ),
+            bursts: policy
+                .limits()
+                .map(|limit| (Arc::clone(limit.rule()), number(limit.quota().capacity())))
+                .collect(),
             policy: policy.clone(),
         }
     }
@@ -107,7 +122,7 @@ impl Fields {
         if self.format == HeaderFormat::None {
             return ours;
         }
-        headers.reserve(FIELDS);
+        headers.reserve(self.format.fields());
         if headers.keys().any(is_known) {
             if !ours && upstream(headers).is_some_and(|left| left <= binding.standing().remaining())
             {
@@ -127,7 +142,10 @@ impl Fields {
     }
 
     fn write_x(&self, decision: &Decision, binding: &Verdict, headers: &mut HeaderMap) {
-        headers.insert(X_LIMIT, number(binding.quota().capacity()));
+        let mut bursts = self.bursts.iter();
+        let burst = bursts.find(|(rule, _)| Arc::ptr_eq(rule, &binding.rule));
+        let burst = burst.map(|(_, value)| value.clone());
+        headers.insert(X_LIMIT, burst.unwrap_or_else(|| number(binding.quota().capacity())));
         headers.insert(X_REMAINING, number(binding.standing().remaining()));
         if let Some(micros) = binding.reset_micros(decision.is_allowed()) {
             let moment = match self.reset {
@@ -179,6 +197,9 @@ impl Fields {
 fn wait(verdict: &Verdict) -> Duration {
     verdict.standing().wait().unwrap_or(Duration::MAX)
 }
+
+/// The fields that [`finish`] adds.
+pub(super) const FINISH: usize = 2;
 
 /// Ends an answer that does not come from the service: when to come back, and that no cache may keep
 /// it (RFC 6585 §4). What a responder has set stays.

@@ -187,6 +187,7 @@ impl Shared {
     /// The answer to a request that does not reach the service.
     pub(super) fn rejected(&self, rejection: Rejection, head: RequestHead<'_>) -> Response<Bytes> {
         let mut response = self.respond.respond(&rejection, head);
+        response.headers_mut().reserve(self.fields.format.fields() + headers::FINISH);
         let retry_after = match &rejection {
             Rejection::Limited(decision) => {
                 self.fields.write(decision, true, response.headers_mut());

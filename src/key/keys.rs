@@ -64,7 +64,7 @@ impl Keys {
     }
 
     /// The places of these keys, each key once, if there are any and no more than may be.
-    pub(crate) fn places(&self) -> Result<SmallVec<[usize; MAX_KEYS]>, KeyError> {
+    pub(crate) fn places(&self) -> Result<SmallVec<[usize; 1]>, KeyError> {
         const NONE: KeyError = KeyError::missing("the request does not say whom it is about");
         const TOO_MANY: KeyError =
             KeyError::invalid("the request is about too many things at once");
@@ -74,9 +74,9 @@ impl Keys {
         if self.0.len() > MAX_DRAWN {
             return Err(TOO_MANY);
         }
-        let mut places = SmallVec::<[usize; MAX_KEYS]>::new();
+        let mut places = SmallVec::new();
         for (at, key) in self.0.iter().enumerate() {
-            if places.iter().all(|other| self.0[*other] != *key) {
+            if places.iter().all(|other: &usize| self.0[*other] != *key) {
                 places.push(at);
             }
         }

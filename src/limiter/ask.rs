@@ -67,24 +67,36 @@ impl Ask {
     pub(super) fn push(&mut self, limit: &Limit, place: Place, key: &[u8], cost: u64) {
         let start = self.names.len();
         limit.write_name(key, &mut self.names);
-        self.states.push(State {
-            place,
-            start,
-            end: self.names.len(),
-            key: key.len(),
-            meter: limit.meter(),
-            lock: None,
-            cost,
-            looks: false,
-            shadow: limit.is_shadow(),
-            lease: limit.leased(),
-            units: AtomicU64::new(0),
-            stamp: Stamp::default(),
-        });
+        let counts = (limit.meter(), cost, limit.is_shadow(), limit.leased());
+        self.add(start, place, key.len(), counts);
         if let Some((lock, status)) = limit.lock() {
             limit.write_lock_name(key, &mut self.names);
             self.guard(lock, status);
         }
+    }
+
+    /// Adds a state, whose name was written last.
+    fn add(
+        &mut self,
+        start: usize,
+        place: Place,
+        key: usize,
+        (meter, cost, shadow, lease): (Meter, u64, bool, u64),
+    ) {
+        self.states.push(State {
+            place,
+            start,
+            end: self.names.len(),
+            key,
+            meter,
+            lock: None,
+            cost,
+            looks: false,
+            shadow,
+            lease,
+            units: AtomicU64::new(0),
+            stamp: Stamp::default(),
+        });
     }
 
     /// Guards the state that was added last by a lock, whose name was written last.
@@ -100,22 +112,7 @@ impl Ask {
         let State { place, key, meter, shadow, lease, .. } = other.states[at];
         let start = self.names.len();
         self.names.extend_from_slice(other.name(&other.states[at]));
-        let (end, units, stamp) = (self.names.len(), AtomicU64::new(0), Stamp::default());
-        let (lock, looks) = (None, false);
-        self.states.push(State {
-            place,
-            start,
-            end,
-            key,
-            meter,
-            lock,
-            cost,
-            looks,
-            shadow,
-            lease,
-            units,
-            stamp,
-        });
+        self.add(start, place, key, (meter, cost, shadow, lease));
         if let Some(Guard { lock, status, end }) = other.states[at].lock.as_deref().copied() {
             self.names.extend_from_slice(&other.names[other.states[at].end..end]);
             self.guard(lock, status);
@@ -237,9 +234,11 @@ impl Ask {
             Some((standing, locked))
         };
         let mut standings = answer.standings.iter();
-        let admitted = self.states.iter().all(|state| {
+        let mut admits = |state: &State| {
             stands(state, &mut standings).is_none_or(|(it, _)| state.shadow || it.fits)
-        });
+        };
+        // What a limit that stands alone says is all there is to say.
+        let admitted = self.states.len() == 1 || self.states.iter().all(&mut admits);
         let mut standings = answer.standings.iter();
         for state in &mut self.states {
             let Some((standing, locked)) = stands(state, &mut standings) else { break };

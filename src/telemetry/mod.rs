@@ -9,6 +9,8 @@ mod meters;
 
 use std::{fmt, sync::Arc};
 
+use tracing::level_filters::LevelFilter;
+
 pub(crate) use self::meters::Timer;
 use crate::decision::{Decision, Outcome, Verdict};
 
@@ -27,6 +29,13 @@ pub(crate) fn decided(decision: &Decision) {
             meters::request(decision.shared_policy(), "shadow_denied");
         }
     }
+    if LevelFilter::current() >= LevelFilter::DEBUG {
+        log(decision, outcome);
+    }
+}
+
+#[cold]
+fn log(decision: &Decision, outcome: &'static str) {
     let binding = decision.binding();
     tracing::debug!(
         policy = decision.policy(),

@@ -12,10 +12,11 @@ impl Meter {
     ) -> (Standing, Option<u64>) {
         if let (Self::TokenBucket(bucket), State::TokenBucket(full_at)) = (self, &mut *state) {
             let (backlog, ahead) = bucket.backlog(Some(*full_at), now);
-            let standing = bucket.standing(backlog, cost, bucket.fits(backlog, cost), now);
-            let changed = ahead || (standing.fits && cost > 0);
+            let admitted = bucket.fits(backlog, cost);
+            let standing = bucket.standing(backlog, cost, admitted, now);
+            let changed = ahead || (admitted && cost > 0);
             if changed {
-                *full_at = bucket.state(backlog, if standing.fits { cost } else { 0 }, now);
+                *full_at = bucket.state(backlog, if admitted { cost } else { 0 }, now);
             }
             let (micros, picos) = standing.stamp.parts();
             let fresh_at = micros.saturating_add(u64::from(picos > 0));
