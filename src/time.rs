@@ -90,7 +90,10 @@ impl Default for MonotonicClock {
 
 impl Clock for MonotonicClock {
     fn now(&self) -> Timestamp {
-        Timestamp(self.unix).saturating_add(self.elapsed())
+        let elapsed = self.elapsed();
+        let micros = elapsed.as_secs().saturating_mul(MICROS_PER_SEC);
+        let micros = micros.saturating_add(elapsed.subsec_micros().into());
+        Timestamp(self.unix.saturating_add(micros))
     }
 }
 

@@ -37,6 +37,7 @@ impl TokenBucket {
 
     /// Picoseconds that `cost` units take to come back. A cost above the burst never fits, so it
     /// counts as one above: no cost overflows.
+    #[inline]
     #[must_use]
     pub fn increment(&self, cost: u64) -> u128 {
         self.unit * u128::from(cost.min(self.burst + 1))
@@ -104,6 +105,7 @@ impl TokenBucket {
 
     /// Where a key stands after a request of `cost` that found `backlog` at `now`: charged if the
     /// whole request was `admitted`, untouched otherwise.
+    #[inline]
     #[must_use]
     pub fn standing(
         &self,
@@ -112,19 +114,25 @@ impl TokenBucket {
         admitted: bool,
         now: Timestamp,
     ) -> Standing {
-        let fits = self.fits(backlog, cost);
-        let after = if admitted { backlog.0 + self.increment(cost) } else { backlog.0 };
-        let free = self.capacity().saturating_sub(after);
+        let (taken, capacity) = (self.increment(cost), self.capacity());
+        let after = if admitted { backlog.0 + taken } else { backlog.0 };
+        let free = capacity.saturating_sub(after);
         // What waits is a request of the same cost; one that only looked waits for a unit.
-        let next = cost.max(1);
+        let (next, lasts) = if cost == 0 { (1, self.unit) } else { (cost, taken) };
         Standing {
-            fits,
+            fits: backlog.0 + taken <= capacity,
             remaining: u64::try_from(div(free, self.unit)).unwrap_or(u64::MAX),
-            wait: (next <= self.burst).then(|| micros(self.increment(next).saturating_sub(free))),
+            wait: (next <= self.burst).then(|| micros(lasts.saturating_sub(free))),
             reset: micros(after),
-            stamp: FullAt(now.as_picos() + after).into(),
+            stamp: stamp(now, after),
         }
     }
+}
+
+/// The moment so many picoseconds after `now`.
+fn stamp(now: Timestamp, after: u128) -> Stamp {
+    let (micros, picos) = split(after);
+    Stamp::new(now.as_micros().saturating_add(micros), picos)
 }
 
 impl Backlog {
@@ -144,9 +152,8 @@ impl From<Stamp> for FullAt {
 
 impl From<FullAt> for Stamp {
     fn from(FullAt(picos): FullAt) -> Self {
-        let micros = u64::try_from(div(picos, PICOS_PER_MICRO)).unwrap_or(u64::MAX);
-        // Less than a million.
-        Self::new(micros, (picos - u128::from(micros) * PICOS_PER_MICRO) as u32)
+        let (micros, rest) = split(picos);
+        Self::new(micros, rest)
     }
 }
 
@@ -173,13 +180,22 @@ impl FullAt {
 
 /// Whole microseconds, rounded up: who waits for them waits long enough.
 fn micros(picos: u128) -> u64 {
-    let rounded = picos + (PICOS_PER_MICRO - 1);
-    u64::try_from(div(rounded, PICOS_PER_MICRO)).unwrap_or(u64::MAX)
+    split(picos + (PICOS_PER_MICRO - 1)).0
 }
 
-/// Division that is cheap where both numbers fit in 64 bits, as spans under 213 days do.
+/// Whole microseconds, and the picoseconds above them.
+fn split(picos: u128) -> (u64, u32) {
+    let micros = u64::try_from(div(picos, PICOS_PER_MICRO)).unwrap_or(u64::MAX);
+    // Less than a million.
+    (micros, (picos - u128::from(micros) * PICOS_PER_MICRO) as u32)
+}
+
+/// Division that is cheap where both numbers fit in 64 bits without the factors of two that they are
+/// divided by in any case, as spans do that are whole microseconds long.
+#[inline]
 fn div(picos: u128, by: u128) -> u128 {
-    match (u64::try_from(picos), u64::try_from(by)) {
+    let twos = by.trailing_zeros();
+    match (u64::try_from(picos >> twos), u64::try_from(by >> twos)) {
         (Ok(picos), Ok(by)) => u128::from(picos / by),
         _ => picos / by,
     }

@@ -2,7 +2,12 @@
 
 mod verdict;
 
-use std::{any::Any, fmt, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    fmt,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use http::StatusCode;
 use smallvec::SmallVec;
@@ -64,11 +69,12 @@ pub enum Source {
 pub struct Decision(Arc<Inner>);
 
 struct Inner<O: ?Sized = dyn Origin> {
-    policy: Arc<str>,
+    /// The name of the policy, if the limits are not asked for their own.
+    policy: Option<Arc<str>>,
     outcome: Outcome,
     source: Source,
     now: Timestamp,
-    verdicts: SmallVec<[Verdict; 2]>,
+    verdicts: Verdicts,
     binding: Option<usize>,
     /// What was decided for the same request by a limiter outside this one.
     outer: Option<Decision>,
@@ -78,34 +84,73 @@ struct Inner<O: ?Sized = dyn Origin> {
 /// What the limiter that decided remembers, to charge more or give back. Only it knows what it is.
 pub(crate) trait Origin: Any + Send + Sync {}
 
-impl Decision {
-    /// The decision that `verdicts`, one for each limit, come to.
-    pub(crate) fn new(
-        policy: Arc<str>,
-        (source, now): (Source, Timestamp),
-        verdicts: SmallVec<[Verdict; 2]>,
-        outer: Option<Self>,
-        origin: impl Origin,
-    ) -> Self {
-        let denied = verdicts.iter().any(Verdict::denies);
-        let outcome = if denied { Outcome::Denied } else { Outcome::Allowed };
-        let mut binding: Option<usize> = None;
-        for (at, verdict) in verdicts.iter().enumerate().filter(|(_, verdict)| !verdict.shadow) {
-            if binding.is_none_or(|other| binds(verdict, &verdicts[other], denied)) {
-                binding = Some(at);
-            }
-        }
-        Self(Arc::new(Inner { policy, outcome, source, now, verdicts, binding, outer, origin }))
+/// A decision that is still to be made, in the place where it is going to stay: it is large, and would
+/// else be copied at each step of its way. Nobody shares a draft, so that it can be changed.
+pub(crate) struct Draft<O>(Arc<Inner<O>>);
+
+pub(crate) type Verdicts = SmallVec<[Verdict; 2]>;
+
+impl<O: Origin> Draft<O> {
+    pub(crate) fn new(outer: Option<Decision>, origin: O) -> Self {
+        Self(Arc::new(Inner {
+            policy: None,
+            outcome: Outcome::Skipped,
+            source: Source::None,
+            now: Timestamp::default(),
+            verdicts: Verdicts::new(),
+            binding: None,
+            outer,
+            origin,
+        }))
     }
 
+    pub(crate) fn outer(&self) -> Option<&Decision> {
+        self.0.outer.as_ref()
+    }
+
+    pub(crate) fn origin(&self) -> &O {
+        &self.0.origin
+    }
+
+    pub(crate) fn origin_mut(&mut self) -> Option<&mut O> {
+        Arc::get_mut(&mut self.0).map(|inner| &mut inner.origin)
+    }
+
+    /// What the verdicts that `judge` writes, at least one, come to; by the policy of their limits,
+    /// unless there is another.
+    pub(crate) fn decide(
+        mut self,
+        policy: Option<Arc<str>>,
+        (source, now): (Source, Timestamp),
+        judge: impl FnOnce(&mut O, &mut Verdicts),
+    ) -> Decision {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            judge(&mut inner.origin, &mut inner.verdicts);
+            let verdicts = &inner.verdicts;
+            let denied = verdicts.iter().any(Verdict::denies);
+            let mut binding: Option<usize> = None;
+            for (at, verdict) in verdicts.iter().enumerate().filter(|(_, verdict)| !verdict.shadow)
+            {
+                if binding.is_none_or(|other| binds(verdict, &verdicts[other], denied)) {
+                    binding = Some(at);
+                }
+            }
+            inner.outcome = if denied { Outcome::Denied } else { Outcome::Allowed };
+            (inner.policy, inner.source, inner.now, inner.binding) = (policy, source, now, binding);
+        }
+        Decision(self.0)
+    }
+}
+
+impl Decision {
     /// The decision of a policy that let a request pass without asking.
     pub(crate) fn unchecked(policy: Arc<str>, outcome: Outcome, outer: Option<Self>) -> Self {
         Self(Arc::new(Inner {
-            policy,
+            policy: Some(policy),
             outcome,
             source: Source::None,
             now: Timestamp::default(),
-            verdicts: SmallVec::new(),
+            verdicts: Verdicts::new(),
             binding: None,
             outer,
             origin: Nobody,
@@ -118,8 +163,11 @@ impl Decision {
         origin.downcast_ref()
     }
 
+    /// The name of the policy. A decision without verdicts has one of its own.
     pub(crate) fn shared_policy(&self) -> &Arc<str> {
-        &self.0.policy
+        static NONE: LazyLock<Arc<str>> = LazyLock::new(|| "-".into());
+        let Inner { policy, verdicts, .. } = &*self.0;
+        policy.as_ref().or(verdicts.first().map(|it| &it.rule.policy)).unwrap_or(&NONE)
     }
 
     /// This decision, and all of limiters outside the one that made it.
@@ -148,7 +196,7 @@ impl Decision {
     /// The name of the policy.
     #[must_use]
     pub fn policy(&self) -> &str {
-        &self.0.policy
+        self.shared_policy()
     }
 
     /// When it was decided, by the clock of the store.

@@ -85,6 +85,8 @@ pub(crate) struct Locked {
 /// What a limit says, shared by all its verdicts.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
+    /// The name of the policy that it belongs to.
+    pub(crate) policy: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) quota: Quota,
 }

@@ -13,7 +13,7 @@ use http::{
 use smallvec::SmallVec;
 
 use crate::{
-    decision::{Decision, Source, Verdict},
+    decision::{Decision, Rule, Source, Verdict},
     policy::Policy,
     quota::Quota,
     time::MICROS_PER_SEC,
@@ -60,6 +60,18 @@ pub enum HeaderFormat {
     Both,
 }
 
+impl HeaderFormat {
+    /// How many fields it has. A map that grows costs more than one that has room.
+    pub(super) const fn fields(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::XRateLimit => 3,
+            Self::Draft => 2,
+            Self::Both => 5,
+        }
+    }
+}
+
 /// How `X-RateLimit-Reset` names its moment: when all units are back, or, where none is left, when
 /// the next request passes. `Retry-After` and the draft's `t` are seconds from now in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +92,8 @@ pub(super) struct Fields {
     policy: Policy,
     /// The policy field, which is the same for all its decisions.
     policy_value: Option<HeaderValue>,
+    /// The bursts of its limits.
+    bursts: Box<[(Arc<Rule>, HeaderValue)]>,
 }
 
 impl Fields {
@@ -93,6 +107,10 @@ impl Fields {
                     .filter(|limit| !limit.is_shadow())
                     .map(|limit| (limit.name(), limit.quota())),
             ),
+            bursts: policy
+                .limits()
+                .map(|limit| (Arc::clone(limit.rule()), number(limit.quota().capacity())))
+                .collect(),
             policy: policy.clone(),
         }
     }
@@ -104,6 +122,7 @@ impl Fields {
         if self.format == HeaderFormat::None {
             return ours;
         }
+        headers.reserve(self.format.fields());
         if headers.keys().any(is_known) {
             if !ours && upstream(headers).is_some_and(|left| left <= binding.standing().remaining())
             {
@@ -123,7 +142,10 @@ impl Fields {
     }
 
     fn write_x(&self, decision: &Decision, binding: &Verdict, headers: &mut HeaderMap) {
-        headers.insert(X_LIMIT, number(binding.quota().capacity()));
+        let mut bursts = self.bursts.iter();
+        let burst = bursts.find(|(rule, _)| Arc::ptr_eq(rule, &binding.rule));
+        let burst = burst.map(|(_, value)| value.clone());
+        headers.insert(X_LIMIT, burst.unwrap_or_else(|| number(binding.quota().capacity())));
         headers.insert(X_REMAINING, number(binding.standing().remaining()));
         if let Some(micros) = binding.reset_micros(decision.is_allowed()) {
             let moment = match self.reset {
@@ -176,6 +198,9 @@ fn wait(verdict: &Verdict) -> Duration {
     verdict.standing().wait().unwrap_or(Duration::MAX)
 }
 
+/// The fields that [`finish`] adds.
+pub(super) const FINISH: usize = 2;
+
 /// Ends an answer that does not come from the service: when to come back, and that no cache may keep
 /// it (RFC 6585 §4). What a responder has set stays.
 pub(super) fn finish(retry_after: Option<u64>, headers: &mut HeaderMap) {
@@ -222,16 +247,39 @@ fn parameter(text: &mut Text, name: &[u8], value: u64) {
     text.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// A number as a value: with one allocation, where `HeaderValue::from` makes two.
+/// A number as a value: without an allocation where it is small, as most are that a person sees, and
+/// with one elsewhere, where `HeaderValue::from` makes two.
 fn number(number: u64) -> HeaderValue {
+    let small = usize::try_from(number).ok().and_then(|number| SMALL.get(number));
+    if let Some((digits, unused)) = small
+        && let Ok(text) = std::str::from_utf8(&digits[*unused..])
+    {
+        return HeaderValue::from_static(text);
+    }
     // Digits are valid.
     HeaderValue::from_str(itoa::Buffer::new().format(number)).unwrap_or_else(|_| number.into())
 }
 
+/// The digits of small numbers, behind so many bytes that are not theirs.
+static SMALL: [([u8; 3], usize); 1_000] = {
+    let mut table = [([0; 3], 0); 1_000];
+    let mut number = 0;
+    while number < table.len() {
+        let digits = [number / 100, number / 10 % 10, number % 10];
+        let unused = if number < 10 { 2 } else { (number < 100) as usize };
+        table[number] =
+            ([b'0' + digits[0] as u8, b'0' + digits[1] as u8, b'0' + digits[2] as u8], unused);
+        number += 1;
+    }
+    table
+};
+
 /// Whether a field may be among [`KNOWN`].
 fn is_known(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    name.strip_prefix("x-").unwrap_or(name).starts_with("ratelimit")
+    let name = name.as_str().as_bytes();
+    // The first byte tells most others.
+    matches!(name.first(), Some(b'x' | b'r'))
+        && name.strip_prefix(b"x-").unwrap_or(name).starts_with(b"ratelimit")
 }
 
 /// Units that an upstream says are left, by any of the fields that say so.

@@ -164,28 +164,30 @@ impl Shared {
         decision: Decision,
         response: Response<R>,
     ) -> Response<ResponseBody<R>> {
-        let (mut parts, body) = response.into_parts();
-        let inner = parts.extensions.get::<Decision>();
-        let upstream = parts.extensions.get::<Upstream>().is_some();
+        let mut response = response.map(ResponseBody::service);
+        let extensions = response.extensions();
+        let inner = extensions.get::<Decision>();
+        let upstream = extensions.get::<Upstream>().is_some();
         let ours = inner.is_some() && !upstream;
         let binding = match inner {
             Some(inner) if !decision.is_stricter_than(inner) => inner.clone(),
             _ => decision,
         };
         // What an upstream says when it denies a request is stricter than that we admitted it.
-        let denied = parts.status == StatusCode::TOO_MANY_REQUESTS && binding.is_allowed();
-        if denied || !self.fields.write(&binding, ours, &mut parts.headers) {
-            parts.extensions.insert(Upstream);
+        let denied = response.status() == StatusCode::TOO_MANY_REQUESTS && binding.is_allowed();
+        if denied || !self.fields.write(&binding, ours, response.headers_mut()) {
+            response.extensions_mut().insert(Upstream);
         } else if upstream {
-            parts.extensions.remove::<Upstream>();
+            response.extensions_mut().remove::<Upstream>();
         }
-        parts.extensions.insert(binding);
-        Response::from_parts(parts, ResponseBody::service(body))
+        response.extensions_mut().insert(binding);
+        response
     }
 
     /// The answer to a request that does not reach the service.
     pub(super) fn rejected(&self, rejection: Rejection, head: RequestHead<'_>) -> Response<Bytes> {
         let mut response = self.respond.respond(&rejection, head);
+        response.headers_mut().reserve(self.fields.format.fields() + headers::FINISH);
         let retry_after = match &rejection {
             Rejection::Limited(decision) => {
                 self.fields.write(decision, true, response.headers_mut());

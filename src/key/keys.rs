@@ -63,8 +63,8 @@ impl Keys {
         Self(keys.take(MAX_DRAWN + 1).collect())
     }
 
-    /// These keys, each once and with its place, if there are any and no more than may be.
-    pub(crate) fn bounded(self) -> Result<SmallVec<[(usize, Key); 1]>, KeyError> {
+    /// The places of these keys, each key once, if there are any and no more than may be.
+    pub(crate) fn places(&self) -> Result<SmallVec<[usize; 1]>, KeyError> {
         const NONE: KeyError = KeyError::missing("the request does not say whom it is about");
         const TOO_MANY: KeyError =
             KeyError::invalid("the request is about too many things at once");
@@ -74,16 +74,16 @@ impl Keys {
         if self.0.len() > MAX_DRAWN {
             return Err(TOO_MANY);
         }
-        let mut keys = SmallVec::<[(usize, Key); 1]>::new();
-        for (at, key) in self.0.into_iter().enumerate() {
-            if keys.iter().all(|(_, other)| *other != key) {
-                keys.push((at, key));
+        let mut places = SmallVec::new();
+        for (at, key) in self.0.iter().enumerate() {
+            if places.iter().all(|other: &usize| self.0[*other] != *key) {
+                places.push(at);
             }
         }
-        if keys.len() > MAX_KEYS {
+        if places.len() > MAX_KEYS {
             return Err(TOO_MANY);
         }
-        Ok(keys)
+        Ok(places)
     }
 }
 

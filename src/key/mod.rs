@@ -61,6 +61,12 @@ impl Key {
         Self::collect(kind, |key| key.write_str(identity))
     }
 
+    /// The key that a store sees as `text`: a kind, a colon, and an identity in which nothing needs to
+    /// be escaped.
+    fn of_plain(text: &[u8]) -> Self {
+        Self(SmallVec::from_slice(text))
+    }
+
     fn collect(kind: &str, write: impl FnOnce(&mut Identity<'_>) -> fmt::Result) -> Self {
         let mut key = Self(SmallVec::new());
         for byte in kind.bytes() {

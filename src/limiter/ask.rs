@@ -8,6 +8,7 @@ use crate::{
     accel::{DenyCache, Leases},
     algorithm::{Lock, Meter},
     decision::{Locked, Stamp, Standing},
+    policy::Limit,
     store::{Answer, Hit, Refund, Reply, Store, StoreError, StoreErrorKind},
 };
 
@@ -21,16 +22,31 @@ pub(super) struct Ask {
     asked: u64,
 }
 
-pub(super) type Names = SmallVec<[u8; 128]>;
+type Names = SmallVec<[u8; 96]>;
+
+/// Which limit a state is of, and which key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// The place of the limit.
+    pub(super) limit: usize,
+    /// The place of the key, among those of the limit.
+    pub(super) key: usize,
+}
 
 /// A state, with the lock that guards it.
 #[derive(Debug)]
 struct State {
+    place: Place,
     start: usize,
     end: usize,
+    /// Bytes of the key, in the name.
+    key: usize,
     meter: Meter,
     lock: Option<Box<Guard>>,
+    /// Units that the request costs.
     cost: u64,
+    /// Whether they were taken before, so that it is only looked at.
+    looks: bool,
     shadow: bool,
     lease: u64,
     /// Units that were charged, and not given back yet.
@@ -46,30 +62,36 @@ struct Guard {
     end: usize,
 }
 
-/// Where a state stands, and whether it is locked.
-pub(super) type Found = SmallVec<[(Standing, Option<Locked>); 2]>;
-
 impl Ask {
-    /// Forgets all states.
-    pub(super) fn clear(&mut self) {
-        self.names.clear();
-        self.states.clear();
+    /// Adds the state of `limit` for `key`, from which `cost` units are to be taken.
+    pub(super) fn push(&mut self, limit: &Limit, place: Place, key: &[u8], cost: u64) {
+        let start = self.names.len();
+        limit.write_name(key, &mut self.names);
+        let counts = (limit.meter(), cost, limit.is_shadow(), limit.leased());
+        self.add(start, place, key.len(), counts);
+        if let Some((lock, status)) = limit.lock() {
+            limit.write_lock_name(key, &mut self.names);
+            self.guard(lock, status);
+        }
     }
 
-    /// Adds a state, whose name is written by `name`.
-    pub(super) fn push(
+    /// Adds a state, whose name was written last.
+    fn add(
         &mut self,
+        start: usize,
+        place: Place,
+        key: usize,
         (meter, cost, shadow, lease): (Meter, u64, bool, u64),
-        name: impl FnOnce(&mut Names),
     ) {
-        let start = self.names.len();
-        name(&mut self.names);
         self.states.push(State {
+            place,
             start,
             end: self.names.len(),
+            key,
             meter,
             lock: None,
             cost,
+            looks: false,
             shadow,
             lease,
             units: AtomicU64::new(0),
@@ -77,13 +99,8 @@ impl Ask {
         });
     }
 
-    /// Guards the state that was added last by a lock, whose name is written by `name`.
-    pub(super) fn guard(
-        &mut self,
-        (lock, status): (Lock, StatusCode),
-        name: impl FnOnce(&mut Names),
-    ) {
-        name(&mut self.names);
+    /// Guards the state that was added last by a lock, whose name was written last.
+    fn guard(&mut self, lock: Lock, status: StatusCode) {
         if let Some(state) = self.states.last_mut() {
             let end = self.names.len();
             state.lock = Some(Box::new(Guard { lock, status, end }));
@@ -92,14 +109,26 @@ impl Ask {
 
     /// The state at this place of another ask, which is now to take `cost` units.
     pub(super) fn push_again(&mut self, other: &Self, at: usize, cost: u64) {
-        let state = &other.states[at];
-        self.push((state.meter, cost, state.shadow, state.lease), |names| {
-            names.extend_from_slice(other.name(state));
-        });
-        if let Some(Guard { lock, status, end }) = state.lock.as_deref().copied() {
-            let name = &other.names[state.end..end];
-            self.guard((lock, status), |names| names.extend_from_slice(name));
+        let State { place, key, meter, shadow, lease, .. } = other.states[at];
+        let start = self.names.len();
+        self.names.extend_from_slice(other.name(&other.states[at]));
+        self.add(start, place, key, (meter, cost, shadow, lease));
+        if let Some(Guard { lock, status, end }) = other.states[at].lock.as_deref().copied() {
+            self.names.extend_from_slice(&other.names[other.states[at].end..end]);
+            self.guard(lock, status);
         }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+
+    /// The places, keys and costs of all states.
+    pub(super) fn asked_for(&self) -> impl Iterator<Item = (Place, &[u8], u64)> {
+        self.states.iter().map(|state| {
+            let start = state.start + Limit::BEFORE_KEY;
+            (state.place, &self.names[start..start + state.key], state.cost)
+        })
     }
 
     /// Whether it is about a state of this name.
@@ -120,24 +149,38 @@ impl Ask {
     /// Makes the state that was added last one that is only looked at.
     pub(super) fn only_look(&mut self) {
         if let Some(state) = self.states.last_mut() {
-            state.cost = 0;
+            state.looks = true;
         }
     }
 
+    /// Takes note of the time, before the store is asked.
+    pub(super) fn begin(&mut self, cache: &DenyCache) {
+        self.asked = cache.now();
+    }
+
     /// Asks the store, unless the units are here, or it is known to deny this.
-    pub(super) fn acquire(&mut self, Desk { store, leases, cache }: Desk<'_>) -> Reply {
-        self.asked = cache.map_or(0, DenyCache::now);
-        let hits = self.hits();
-        let leases = leases.filter(|_| Leases::serve(&hits));
-        if let Some(answer) = leases.and_then(|leases| leases.admit(&hits)) {
+    pub(super) fn acquire(&self, Desk { store, leases, cache }: Desk<'_>) -> Reply {
+        let (one, many);
+        let hits: &[Hit<'_>] = match self.states.as_slice() {
+            [state] if state.lock.is_none() => {
+                one = [self.hit(state)];
+                &one
+            }
+            _ => {
+                many = self.hits();
+                &many
+            }
+        };
+        let leases = leases.filter(|_| Leases::serve(hits));
+        if let Some(answer) = leases.and_then(|leases| leases.admit(hits)) {
             return Reply::now(Ok(answer));
         }
-        if let Some(denial) = cache.and_then(|cache| cache.denied(&hits, self.asked)) {
+        if let Some(denial) = cache.and_then(|cache| cache.denied(hits, self.asked)) {
             return Reply::now(Ok(denial));
         }
         match leases {
-            Some(leases) => leases.acquire(&hits),
-            None => store.acquire(&hits),
+            Some(leases) => leases.acquire(hits),
+            None => store.acquire(hits),
         }
     }
 
@@ -148,54 +191,63 @@ impl Ask {
         }
     }
 
-    fn hits(&self) -> SmallVec<[Hit<'_>; 2]> {
+    fn hits(&self) -> SmallVec<[Hit<'_>; 4]> {
         let mut hits = SmallVec::new();
         for state in &self.states {
-            let State { meter, cost, shadow, lease, .. } = *state;
-            hits.push(Hit { key: self.name(state), meter, cost, shadow, lease });
+            hits.push(self.hit(state));
             if let Some(Guard { lock, end, .. }) = state.lock.as_deref().copied() {
                 let key = &self.names[state.end..end];
-                hits.push(Hit::new(key, Meter::Lock(lock), cost));
+                hits.push(Hit::new(key, Meter::Lock(lock), state.takes()));
             }
         }
         hits
     }
 
-    /// An answer of a store, which may be anybody's, if it fits what was asked.
-    pub(super) fn verify(&self, answer: Result<Answer, StoreError>) -> Result<Answer, StoreError> {
-        let answer = answer?;
-        let locks = self.states.iter().filter(|state| state.lock.is_some()).count();
-        if answer.standings.len() == self.states.len() + locks {
-            return Ok(answer);
-        }
-        Err(StoreError::new(
-            StoreErrorKind::Unexpected,
-            "the store answered for another number of limits",
-        ))
+    fn hit(&self, state: &State) -> Hit<'_> {
+        let State { meter, shadow, lease, .. } = *state;
+        Hit { key: self.name(state), meter, cost: state.takes(), shadow, lease }
     }
 
-    /// Where each state stands, by a verified answer. Takes note of what was charged.
-    pub(super) fn read(&mut self, answer: &Answer) -> Found {
-        let mut standings = answer.standings.iter().copied();
-        let mut found = Found::new();
-        let mut admitted = true;
-        for state in &self.states {
-            let Some(mut standing) = standings.next() else { break };
-            let locked = state
-                .lock
-                .as_ref()
-                .and_then(|guard| locked(guard, standings.next()?, &mut standing));
-            admitted &= state.shadow || standing.fits;
-            found.push((standing, locked));
+    /// Makes an answer of a store, which may be anybody's, an error if it does not fit what was asked.
+    pub(super) fn verify(&self, answer: &mut Result<Answer, StoreError>) {
+        let Ok(Answer { standings, .. }) = answer else { return };
+        let locks = self.states.iter().filter(|state| state.lock.is_some()).count();
+        if standings.len() != self.states.len() + locks {
+            *answer = Err(StoreError::new(
+                StoreErrorKind::Unexpected,
+                "the store answered for another number of limits",
+            ));
         }
-        for (state, (standing, _)) in self.states.iter_mut().zip(&found) {
+    }
+
+    /// Tells `each` where each state stands by a verified answer, and whether it is locked. Takes note
+    /// of what was charged.
+    pub(super) fn read(
+        &mut self,
+        answer: &Answer,
+        mut each: impl FnMut(Place, u64, (Standing, Option<Locked>)),
+    ) {
+        let stands = |state: &State, standings: &mut std::slice::Iter<'_, Standing>| {
+            let mut standing = *standings.next()?;
+            let guard = state.lock.as_ref();
+            let locked = guard.and_then(|it| locked(it, *standings.next()?, &mut standing));
+            Some((standing, locked))
+        };
+        let mut standings = answer.standings.iter();
+        let mut admits = |state: &State| {
+            stands(state, &mut standings).is_none_or(|(it, _)| state.shadow || it.fits)
+        };
+        // What a limit that stands alone says is all there is to say.
+        let admitted = self.states.len() == 1 || self.states.iter().all(&mut admits);
+        let mut standings = answer.standings.iter();
+        for state in &mut self.states {
+            let Some((standing, locked)) = stands(state, &mut standings) else { break };
             // Who took something has to wait for it. A shadow whose key holds something else does not.
             let charged = admitted && standing.fits && standing.reset > 0;
-            let charged = if charged { state.cost } else { 0 };
-            state.units = AtomicU64::new(charged);
+            state.units = AtomicU64::new(if charged { state.takes() } else { 0 });
             state.stamp = standing.stamp;
+            each(state.place, state.cost, (standing, locked));
         }
-        found
     }
 
     /// Takes from what was charged to the states at these places, up to `units` of each, and has it
@@ -214,8 +266,8 @@ impl Ask {
             let before = before.unwrap_or_default();
             let units = before.min(units);
             if units > 0 {
-                let State { meter, stamp, cost, .. } = *state;
-                let stamp = meter.rest(stamp, cost - before);
+                let State { meter, stamp, .. } = *state;
+                let stamp = meter.rest(stamp, state.takes() - before);
                 refunds.push(Refund { key: self.name(state), meter, units, stamp });
             }
         }
@@ -229,6 +281,13 @@ impl Ask {
 
     fn name(&self, state: &State) -> &[u8] {
         &self.names[state.start..state.end]
+    }
+}
+
+impl State {
+    /// Units to take.
+    const fn takes(&self) -> u64 {
+        if self.looks { 0 } else { self.cost }
     }
 }
 

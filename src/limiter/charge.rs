@@ -1,37 +1,21 @@
-use std::sync::{Arc, LazyLock};
-
-use smallvec::SmallVec;
-
-use super::{Desk, Limiter, ask::Ask, usage::Usage};
-use crate::{
-    decision::{Decision, Outcome, Source, Verdict},
-    key::Key,
-    policy::{Limit, Policy},
-    store::{Answer, Reply},
+use std::{
+    mem,
+    sync::{Arc, LazyLock},
 };
 
-/// What one request is to be charged to: places of limits, with keys.
-#[derive(Debug, Default)]
-pub(super) struct Charge {
-    items: SmallVec<[Item; 2]>,
-    /// What was decided before, by a limiter outside this one.
-    outer: Option<Decision>,
-    /// Which store is asked.
-    identity: usize,
-    /// In a box, which goes on into the decision: it is large.
-    ask: Box<Ask>,
-}
+use super::{
+    Desk, Limiter,
+    ask::{Ask, Place},
+    usage::Usage,
+};
+use crate::{
+    decision::{Decision, Draft, Outcome, Source, Verdict},
+    policy::{Limit, Policy},
+    store::{Answer, Reply, Store},
+};
 
-#[derive(Debug)]
-struct Item {
-    /// The place of the limit.
-    at: usize,
-    /// The place of the key, among those of the limit.
-    index: usize,
-    key: Key,
-    /// Units to take.
-    cost: u64,
-}
+/// What one request is to be charged to.
+pub(super) struct Charge(Draft<Usage>);
 
 /// The limits that a charge is for. It does not hold them, so that deciding clones none of them.
 #[derive(Clone, Copy)]
@@ -46,82 +30,84 @@ static NO_POLICY: LazyLock<Arc<str>> = LazyLock::new(|| "-".into());
 
 impl Charge {
     /// For a request about which a limiter outside this one has decided before.
-    pub(super) fn after(outer: Option<&Decision>) -> Self {
-        Self { outer: outer.cloned(), ..Self::default() }
+    pub(super) fn after(outer: Option<&Decision>, limiter: &Limiter) -> Self {
+        let identity = identity(&*limiter.0.store);
+        let usage = Usage { limiter: limiter.clone(), local: false, identity, ask: Ask::default() };
+        Self(Draft::new(outer.cloned(), usage))
     }
 
-    /// Adds `cost` units of the limit at place `at`, for its key at place `index`.
-    pub(super) fn push(&mut self, at: usize, index: usize, key: Key, cost: u64) {
-        self.items.push(Item { at, index, key, cost });
+    /// Adds `cost` units of a limit for a key. A state that the request was charged to before is only
+    /// looked at.
+    pub(super) fn push(&mut self, limit: &Limit, place: Place, key: &[u8], cost: u64) {
+        let Some(Usage { ask, .. }) = self.0.origin_mut() else { return };
+        ask.push(limit, place, key, cost);
+        if self.0.outer().is_some() && self.was_asked() {
+            self.0.origin_mut().into_iter().for_each(|usage| usage.ask.only_look());
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.ask().is_empty()
     }
 
-    /// Asks `store`. A state that the request was charged to before is only looked at. What an
-    /// earlier call charged counts for nothing: its store did not answer.
-    pub(super) fn acquire(&mut self, limits: Limits<'_>, desk: Desk<'_>) -> Reply {
-        // A store that has no identity is told from others by its place in its limiter.
-        let store = desk.store;
-        self.identity = store.identity().unwrap_or_else(|| std::ptr::from_ref(store).addr());
-        self.ask.clear();
-        for Item { at, key, cost, .. } in &self.items {
-            let limit = limits.get(*at);
-            let counts = (limit.meter(), *cost, limit.is_shadow(), limit.leased());
-            self.ask.push(counts, |names| limit.write_name(key, names));
-            if self.was_asked() {
-                self.ask.only_look();
-            }
-            if let Some(lock) = limit.lock() {
-                self.ask.guard(lock, |names| limit.write_lock_name(key, names));
-            }
+    /// Asks the store.
+    pub(super) fn acquire(&mut self, desk: Desk<'_>) -> Reply {
+        if let (Some(cache), Some(usage)) = (desk.cache, self.0.origin_mut()) {
+            usage.ask.begin(cache);
         }
-        self.ask.acquire(desk)
+        self.ask().acquire(desk)
+    }
+
+    /// Asks another store about these limits instead. What an earlier call charged counts for nothing:
+    /// its store did not answer.
+    pub(super) fn acquire_from(&mut self, limits: Limits<'_>, desk: Desk<'_>) -> Reply {
+        let mut before = Ask::default();
+        if let Some(usage) = self.0.origin_mut() {
+            usage.identity = identity(desk.store);
+            usage.local = matches!(limits, Limits::Local(_));
+            before = mem::take(&mut usage.ask);
+        }
+        for (place, key, cost) in before.asked_for() {
+            self.push(limits.get(place.limit), place, key, cost);
+        }
+        self.acquire(desk)
     }
 
     pub(super) fn ask(&self) -> &Ask {
-        &self.ask
+        &self.0.origin().ask
     }
 
     /// Whether a limiter outside this one has charged the request to the state that was added last.
     fn was_asked(&self) -> bool {
-        let outwards = self.outer.iter().flat_map(Decision::outwards);
+        let Usage { identity, ask, .. } = self.0.origin();
+        let outwards = self.0.outer().into_iter().flat_map(Decision::outwards);
         let mut usages = outwards.filter_map(Decision::origin::<Usage>);
-        usages.any(|usage| usage.was_asked(self.identity, self.ask.last_name()))
+        usages.any(|usage| usage.was_asked(*identity, ask.last_name()))
     }
 
     /// What a store's answer comes to.
-    pub(super) fn decision(
-        mut self,
-        limits: Limits<'_>,
-        answer: &Answer,
-        limiter: &Limiter,
-    ) -> Decision {
-        let mut verdicts = SmallVec::new();
-        for (item, (standing, locked)) in self.items.iter().zip(self.ask.read(answer)) {
-            let limit = limits.get(item.at);
-            verdicts.push(Verdict {
-                rule: Arc::clone(limit.rule()),
-                key: item.index,
-                cost: item.cost,
-                shadow: limit.is_shadow(),
-                standing,
-                locked,
-            });
-        }
+    pub(super) fn decision(self, limits: Limits<'_>, answer: &Answer) -> Decision {
         let local = matches!(limits, Limits::Local(_));
         let source = if local { Source::Fallback } else { answer.source };
-        let Self { outer, identity, ask, .. } = self;
-        let usage = Usage { limiter: limiter.clone(), local, identity, ask };
-        let policy = Arc::clone(limits.policy());
-        Decision::new(policy, (source, answer.now), verdicts, outer, usage)
+        self.0.decide(limits.policy(), (source, answer.now), |usage, verdicts| {
+            usage.ask.read(answer, |place, cost, (standing, locked)| {
+                let limit = limits.get(place.limit);
+                let (rule, shadow) = (Arc::clone(limit.rule()), limit.is_shadow());
+                verdicts.push(Verdict { rule, key: place.key, cost, shadow, standing, locked });
+            });
+        })
     }
 
     /// The decision that nobody asked a store for.
-    pub(super) fn unchecked(self, policy: &Policy, outcome: Outcome) -> Decision {
-        Decision::unchecked(Arc::clone(policy.shared_name()), outcome, self.outer)
+    pub(super) fn unchecked(&self, policy: &Policy, outcome: Outcome) -> Decision {
+        let outer = self.0.outer().cloned();
+        Decision::unchecked(Arc::clone(policy.shared_name()), outcome, outer)
     }
+}
+
+/// A store that has no identity is told from others by its place in its limiter.
+fn identity(store: &dyn Store) -> usize {
+    store.identity().unwrap_or_else(|| std::ptr::from_ref(store).addr())
 }
 
 impl<'a> Limits<'a> {
@@ -136,10 +122,13 @@ impl<'a> Limits<'a> {
         }
     }
 
-    fn policy(self) -> &'a Arc<str> {
+    /// The name of the policy, if it is not the one that the limits say.
+    fn policy(self) -> Option<Arc<str>> {
         match self {
-            Self::Policy(policy) | Self::Local(policy) => policy.shared_name(),
-            Self::Own(_) => &NO_POLICY,
+            Self::Own(limits) if limits.first().is_some_and(|it| it.is_in_policy()) => {
+                Some(Arc::clone(&NO_POLICY))
+            }
+            _ => None,
         }
     }
 }

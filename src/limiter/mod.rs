@@ -19,7 +19,7 @@ use std::{
 use smallvec::SmallVec;
 
 use self::{
-    ask::Ask,
+    ask::{Ask, Place},
     charge::{Charge, Limits},
     desk::Desk,
 };
@@ -30,7 +30,7 @@ pub use self::{
 use crate::{
     accel::{DenyCache, Leases},
     decision::{Decision, Outcome, Source},
-    key::{Key, KeyError, Keys, RequestHead},
+    key::{Key, KeyError, RequestHead},
     policy::{Limit, OnFailure, OnMissingKey, Policy},
     resilience::Health,
     store::{Answer, MAX_HITS, MemoryStore, Store, StoreError, StoreErrorKind},
@@ -127,9 +127,9 @@ impl Limiter {
     pub async fn reset(&self, limit: &Limit, key: impl Into<Key>) -> Result<(), StoreError> {
         let key = key.into();
         let mut name = SmallVec::<[u8; 128]>::new();
-        limit.write_name(&key, &mut name);
+        limit.write_name(key.as_bytes(), &mut name);
         let end = name.len();
-        limit.write_lock_name(&key, &mut name);
+        limit.write_lock_name(key.as_bytes(), &mut name);
         // Also a lock that this limit does not set any more.
         let names = &[&name[..end], &name[end..]];
         // What this process counted while the store failed is forgotten as well.
@@ -160,10 +160,10 @@ impl Limiter {
         &self,
         pairs: impl IntoIterator<Item = (&'a Limit, K)>,
     ) -> Result<Decision, StoreError> {
-        let (limits, mut charge) = gather(pairs)?;
+        let (limits, mut charge) = self.gather(pairs)?;
         let limits = Limits::Own(&limits);
         let timer = telemetry::Timer::start();
-        let answer = match charge.acquire(limits, self.0.desk()).try_now() {
+        let mut answer = match charge.acquire(self.0.desk()).try_now() {
             Ok(answer) => answer,
             Err(reply) => {
                 let answer = reply.await;
@@ -171,28 +171,55 @@ impl Limiter {
                 answer
             }
         };
-        let answer = self.0.heard(charge.ask(), answer)?;
-        Ok(decided(charge.decision(limits, &answer, self)))
+        self.0.heard(charge.ask(), &mut answer);
+        Ok(decided(charge.decision(limits, &answer?)))
+    }
+
+    /// Limits of the caller's own, and what is to be charged to them.
+    fn gather<'a, K: Into<Key>>(
+        &self,
+        pairs: impl IntoIterator<Item = (&'a Limit, K)>,
+    ) -> Result<(SmallVec<[&'a Limit; 2]>, Charge), StoreError> {
+        let mut limits = SmallVec::new();
+        let mut charge = Charge::after(None, self);
+        for (limit, key) in pairs {
+            limit.check().map_err(|cause| {
+                StoreError::new(StoreErrorKind::Misconfigured, cause.to_string())
+            })?;
+            let place = Place { limit: limits.len(), key: 0 };
+            charge.push(limit, place, key.into().as_bytes(), limit.units());
+            limits.push(limit);
+        }
+        if limits.is_empty() || limits.len() > MAX_PAIRS {
+            return Err(StoreError::new(
+                StoreErrorKind::Misconfigured,
+                format!("a request has {} limits, and must have 1 to {MAX_PAIRS}", limits.len()),
+            ));
+        }
+        Ok((limits, charge))
     }
 
     /// Decides about a request by `policy`. What a [`RateLimitLayer`](crate::RateLimitLayer) does,
     /// for those who write a middleware of their own: put an admitting decision into the request's
     /// extensions, and limiters further in will not charge the same state twice.
     pub fn decide(&self, policy: &Policy, head: RequestHead<'_>) -> Deciding {
-        let mut charge = Charge::after(head.extension());
+        let mut charge = Charge::after(head.extension(), self);
         for (at, entry) in policy.entries().iter().enumerate() {
-            match entry.key.extract(head).and_then(Keys::bounded) {
-                Ok(keys) => {
+            let keys = entry.key.extract(head);
+            match keys.and_then(|keys| Ok((keys.places()?, keys))) {
+                Ok((places, keys)) => {
                     let units = entry.limit.units_of(head);
-                    for (index, key) in keys {
-                        charge.push(at, index, key, units);
+                    for key in places {
+                        let place = Place { limit: at, key };
+                        charge.push(&entry.limit, place, keys[key].as_bytes(), units);
                     }
                 }
                 Err(error) => match self.0.missing(policy, &error) {
                     Missing::Skip => {}
                     Missing::Anonymous => {
-                        let key = Key::new("anonymous", "");
-                        charge.push(at, 0, key, entry.limit.units_of(head));
+                        let (key, place) = (Key::new("anonymous", ""), Place { limit: at, key: 0 });
+                        let units = entry.limit.units_of(head);
+                        charge.push(&entry.limit, place, key.as_bytes(), units);
                     }
                     Missing::Reject(error) => {
                         telemetry::no_key(policy.shared_name(), &error);
@@ -206,18 +233,22 @@ impl Limiter {
             return Deciding::ready(Ruling::Admit(decided(decision)));
         }
         let timer = telemetry::Timer::start();
-        match charge.acquire(Limits::Policy(policy), self.0.desk()).try_now() {
+        match charge.acquire(self.0.desk()).try_now() {
             Ok(answer) => Deciding::ready(self.rule(policy, charge, answer)),
             Err(reply) => Deciding::waiting(self.clone(), policy.clone(), charge, reply, timer),
         }
     }
 
     /// What becomes of a request, by the store's answer.
-    fn rule(&self, policy: &Policy, charge: Charge, answer: Result<Answer, StoreError>) -> Ruling {
-        match self.0.heard(charge.ask(), answer) {
-            Ok(answer) => {
-                Ruling::of(decided(charge.decision(Limits::Policy(policy), &answer, self)))
-            }
+    fn rule(
+        &self,
+        policy: &Policy,
+        charge: Charge,
+        mut answer: Result<Answer, StoreError>,
+    ) -> Ruling {
+        self.0.heard(charge.ask(), &mut answer);
+        match &answer {
+            Ok(answer) => Ruling::of(decided(charge.decision(Limits::Policy(policy), answer))),
             Err(error) => self.failed(policy, charge, error.kind()),
         }
     }
@@ -230,8 +261,8 @@ impl Limiter {
             }
             OnFailure::Local { .. } => {
                 let limits = Limits::Local(policy);
-                match charge.acquire(limits, self.0.alone()).try_now() {
-                    Ok(Ok(answer)) => Ruling::of(decided(charge.decision(limits, &answer, self))),
+                match charge.acquire_from(limits, self.0.alone()).try_now() {
+                    Ok(Ok(answer)) => Ruling::of(decided(charge.decision(limits, &answer))),
                     _ => closed(policy, kind),
                 }
             }
@@ -270,16 +301,15 @@ impl Inner {
     }
 
     /// Takes note of the store's answer, which, of anybody's store, need not fit what was asked.
-    fn heard(&self, ask: &Ask, answer: Result<Answer, StoreError>) -> Result<Answer, StoreError> {
-        let answer = ask.verify(answer);
+    fn heard(&self, ask: &Ask, answer: &mut Result<Answer, StoreError>) {
+        ask.verify(answer);
         if let Ok(Answer { source: Source::Cache | Source::Lease, .. }) = answer {
-            return answer;
+            return;
         }
-        self.health.note(&answer);
-        if let (Some(cache), Ok(answer)) = (&self.cache, &answer) {
+        self.health.note(answer);
+        if let (Some(cache), Ok(answer)) = (&self.cache, answer) {
             ask.teach(cache, answer);
         }
-        answer
     }
 
     fn missing(&self, policy: &Policy, error: &KeyError) -> Missing {
@@ -294,28 +324,6 @@ impl Inner {
             OnMissingKey::Reject | OnMissingKey::Skip => Missing::Reject(error.clone()),
         }
     }
-}
-
-/// Limits of the caller's own, and what is to be charged to them.
-fn gather<'a, K: Into<Key>>(
-    pairs: impl IntoIterator<Item = (&'a Limit, K)>,
-) -> Result<(SmallVec<[&'a Limit; 2]>, Charge), StoreError> {
-    let mut limits = SmallVec::new();
-    let mut charge = Charge::default();
-    for (limit, key) in pairs {
-        limit
-            .check()
-            .map_err(|cause| StoreError::new(StoreErrorKind::Misconfigured, cause.to_string()))?;
-        charge.push(limits.len(), 0, key.into(), limit.units());
-        limits.push(limit);
-    }
-    if limits.is_empty() || limits.len() > MAX_PAIRS {
-        return Err(StoreError::new(
-            StoreErrorKind::Misconfigured,
-            format!("a request has {} limits, and must have 1 to {MAX_PAIRS}", limits.len()),
-        ));
-    }
-    Ok((limits, charge))
 }
 
 fn closed(policy: &Policy, kind: StoreErrorKind) -> Ruling {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::{Desk, Limiter, ask::Ask};
 use crate::{
     algorithm::MAX_LOG_COST,
-    decision::{Decision, Origin, Outcome, Verdict},
+    decision::{Decision, Draft, Origin, Outcome, Verdict, Verdicts},
     store::{Answer, StoreError},
 };
 
@@ -18,7 +18,7 @@ pub(super) struct Usage {
     pub(super) local: bool,
     /// Which store that was.
     pub(super) identity: usize,
-    pub(super) ask: Box<Ask>,
+    pub(super) ask: Ask,
 }
 
 impl Origin for Usage {}
@@ -35,8 +35,17 @@ impl Usage {
     }
 
     /// This answer, once it is noted and known to fit what was asked.
-    fn heard(&self, ask: &Ask, answer: Result<Answer, StoreError>) -> Result<Answer, StoreError> {
-        if self.local { ask.verify(answer) } else { self.limiter.0.heard(ask, answer) }
+    fn heard(
+        &self,
+        ask: &Ask,
+        mut answer: Result<Answer, StoreError>,
+    ) -> Result<Answer, StoreError> {
+        if self.local {
+            ask.verify(&mut answer);
+        } else {
+            self.limiter.0.heard(ask, &mut answer);
+        }
+        answer
     }
 
     /// This answer. That of the fallback says nothing about the store.
@@ -219,31 +228,31 @@ impl Decision {
     /// Asks again about the limits to which `units` gives a number.
     async fn again(&self, units: impl Fn(&str) -> Option<u64>) -> Result<Self, StoreError> {
         let Some(usage) = self.origin::<Usage>() else { return Ok(self.clone()) };
-        let mut ask = Box::<Ask>::default();
-        let mut verdicts = Vec::new();
+        let mut ask = Ask::default();
+        let mut verdicts = Verdicts::new();
         for (at, verdict) in self.verdicts().iter().enumerate() {
             if let Some(units) = units(verdict.name()) {
                 ask.push_again(&usage.ask, at, units);
-                verdicts.push((verdict.clone(), units));
+                verdicts.push(Verdict { cost: units, ..verdict.clone() });
             }
         }
         let policy = Arc::clone(self.shared_policy());
         if verdicts.is_empty() {
             return Ok(Self::unchecked(policy, Outcome::Skipped, None));
         }
-        let answer = ask.acquire(usage.desk()).await;
+        let desk = usage.desk();
+        desk.cache.into_iter().for_each(|cache| ask.begin(cache));
+        let answer = ask.acquire(desk).await;
         let answer = usage.heard(&ask, answer)?;
-        let found = ask.read(&answer);
-        let verdicts =
-            verdicts.into_iter().zip(found).map(|((verdict, cost), (standing, locked))| Verdict {
-                cost,
-                standing,
-                locked,
-                ..verdict
-            });
         let Usage { local, identity, .. } = *usage;
+        let decided = (if local { self.source() } else { answer.source }, answer.now);
         let usage = Usage { limiter: usage.limiter.clone(), local, identity, ask };
-        let decided = (if usage.local { self.source() } else { answer.source }, answer.now);
-        Ok(Self::new(policy, decided, verdicts.collect(), None, usage))
+        let decision = Draft::new(None, usage).decide(Some(policy), decided, |usage, found| {
+            let mut verdicts = verdicts.into_iter();
+            usage.ask.read(&answer, |_, _, (standing, locked)| {
+                found.extend(verdicts.next().map(|it| Verdict { standing, locked, ..it }));
+            });
+        });
+        Ok(decision)
     }
 }

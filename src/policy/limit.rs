@@ -1,4 +1,7 @@
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+};
 
 use http::StatusCode;
 use smallvec::{Array, SmallVec};
@@ -7,7 +10,7 @@ use super::{Lockout, PolicyError};
 use crate::{
     algorithm::{Algorithm, Calendar, Lock, Meter},
     decision::Rule,
-    key::{Key, RequestHead},
+    key::RequestHead,
     quota::{Length, Quota, QuotaError},
     time::PICOS_PER_MICRO,
 };
@@ -15,7 +18,7 @@ use crate::{
 const MAX_NAME: usize = 64;
 
 /// The place of a policy's name in the names of states, where there is no policy.
-const NO_POLICY: &str = "-";
+static NO_POLICY: LazyLock<Arc<str>> = LazyLock::new(|| "-".into());
 
 /// A name, a quota, and what one request costs.
 ///
@@ -43,9 +46,9 @@ pub struct Limit {
     lockout: Option<Lockout>,
     lease: u64,
     scope: Option<Arc<str>>,
-    /// What stands behind the key in the store's name: `policy/limit:algorithm+timescale`.
+    /// What stands behind the key in the store's name: `}:policy/limit:algorithm+timescale`.
     suffix: Arc<str>,
-    /// The same of its lock: `policy/limit:lk`.
+    /// The same of its lock: `}:policy/limit:lk`.
     lock_suffix: Arc<str>,
 }
 
@@ -56,7 +59,7 @@ impl Limit {
     pub fn new(name: impl Into<Arc<str>>, quota: Quota) -> Self {
         let algorithm = Algorithm::default();
         let limit = Self {
-            rule: Arc::new(Rule { name: name.into(), quota }),
+            rule: Arc::new(Rule { policy: Arc::clone(&NO_POLICY), name: name.into(), quota }),
             algorithm,
             meter: algorithm.meter(quota),
             cost: Cost::Fixed(1),
@@ -67,7 +70,7 @@ impl Limit {
             suffix: "".into(),
             lock_suffix: "".into(),
         };
-        limit.within(NO_POLICY)
+        limit.within(&NO_POLICY)
     }
 
     /// A limit of `units` in each unit of the calendar, in UTC.
@@ -92,7 +95,7 @@ impl Limit {
     #[must_use]
     pub fn algorithm(self, algorithm: Algorithm) -> Self {
         let meter = algorithm.meter(self.rule.quota);
-        Self { algorithm, meter, ..self }.within(NO_POLICY)
+        Self { algorithm, meter, ..self }.within(&NO_POLICY)
     }
 
     /// One request takes `units`; 0 only looks at what is left. A cost above the burst never passes.
@@ -130,7 +133,7 @@ impl Limit {
     #[must_use]
     pub fn lockout(mut self, lockout: Lockout) -> Self {
         self.lockout = Some(lockout);
-        self.within(NO_POLICY)
+        self.within(&NO_POLICY)
     }
 
     /// Charges up to `units` ahead in one trip to the store, and admits requests to them without asking
@@ -159,7 +162,7 @@ impl Limit {
     #[must_use]
     pub fn scope(mut self, scope: impl Into<Arc<str>>) -> Self {
         self.scope = Some(scope.into());
-        self.within(NO_POLICY)
+        self.within(&NO_POLICY)
     }
 
     /// The name.
@@ -206,6 +209,11 @@ impl Limit {
         &self.rule
     }
 
+    /// Whether it is one of a policy.
+    pub(crate) fn is_in_policy(&self) -> bool {
+        !Arc::ptr_eq(&self.rule.policy, &NO_POLICY)
+    }
+
     pub(crate) const fn meter(&self) -> Meter {
         self.meter
     }
@@ -221,23 +229,22 @@ impl Limit {
         Some((lockout.lock(self.rule.quota), lockout.status_code()))
     }
 
+    /// Bytes that stand before the key in names.
+    pub(crate) const BEFORE_KEY: usize = 1;
+
     /// Writes the name of this limit's state for `key`. The braces make all limits of one key share
     /// a slot of a cluster.
-    pub(crate) fn write_name(&self, key: &Key, name: &mut SmallVec<impl Array<Item = u8>>) {
-        for part in [b"{", key.as_bytes(), b"}:", self.suffix.as_bytes()] {
-            name.extend_from_slice(part);
-        }
+    pub(crate) fn write_name(&self, key: &[u8], name: &mut SmallVec<impl Array<Item = u8>>) {
+        write(key, &self.suffix, name);
     }
 
-    /// Writes the name of the state of this limit's lock for `key`.
-    pub(crate) fn write_lock_name(&self, key: &Key, name: &mut SmallVec<impl Array<Item = u8>>) {
-        for part in [b"{", key.as_bytes(), b"}:", self.lock_suffix.as_bytes()] {
-            name.extend_from_slice(part);
-        }
+    /// The same of its lock.
+    pub(crate) fn write_lock_name(&self, key: &[u8], name: &mut SmallVec<impl Array<Item = u8>>) {
+        write(key, &self.lock_suffix, name);
     }
 
     /// The limit as the policy of this name has it.
-    pub(super) fn within(mut self, policy: &str) -> Self {
+    pub(super) fn within(mut self, policy: &Arc<str>) -> Self {
         let (name, tag) = (&self.rule.name, self.algorithm.tag());
         let timescale = Timescale(self.rule.quota.timescale());
         let place = match &self.scope {
@@ -245,14 +252,17 @@ impl Limit {
             Some(scope) => format!("~{scope}/{name}"),
             None => format!("{policy}/{name}"),
         };
-        self.suffix = format!("{place}:{tag}{timescale}").into();
+        self.suffix = format!("}}:{place}:{tag}{timescale}").into();
         // Without a timescale: a lock outlasts a change of the quota.
-        self.lock_suffix = format!("{place}:lk").into();
+        self.lock_suffix = format!("}}:{place}:lk").into();
+        if !Arc::ptr_eq(policy, &self.rule.policy) {
+            self.rule = Arc::new(Rule { policy: Arc::clone(policy), ..Rule::clone(&self.rule) });
+        }
         self
     }
 
     /// This instance's share of the limit, in the policy of this name.
-    pub(super) fn share(&self, policy: &str, share: f64) -> Result<Self, QuotaError> {
+    pub(super) fn share(&self, policy: &Arc<str>, share: f64) -> Result<Self, QuotaError> {
         let quota = self.algorithm.share(self.rule.quota, share)?;
         let meter = self.algorithm.meter(quota);
         let rule = Arc::new(Rule { quota, ..Rule::clone(&self.rule) });
@@ -293,6 +303,12 @@ impl Limit {
             PolicyError::new(format!("the limit `{}` has {fault}", self.rule.name))
         })
     }
+}
+
+fn write(key: &[u8], suffix: &str, name: &mut SmallVec<impl Array<Item = u8>>) {
+    name.push(b'{');
+    name.extend_from_slice(key);
+    name.extend_from_slice(suffix.as_bytes());
 }
 
 /// What one request takes.

@@ -67,8 +67,11 @@ impl Policy {
 
     /// The policy of a layer that was given none: one limit, named after its quota.
     pub(crate) fn unnamed(key: impl KeyExtractor, limit: Limit) -> Self {
+        // An `Arc` of its own: it tells the policy from others without a name.
+        let name: Arc<str> = "-".into();
+        let limit = limit.within(&name);
         Self(Arc::new(Inner {
-            name: "-".into(),
+            name,
             limits: Box::new([Entry { key: Box::new(key), limit, local: None }]),
             on_failure: OnFailure::Allow,
             on_missing_key: OnMissingKey::Reject,

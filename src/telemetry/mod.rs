@@ -9,8 +9,10 @@ mod meters;
 
 use std::{fmt, sync::Arc};
 
+use tracing::level_filters::LevelFilter;
+
 pub(crate) use self::meters::Timer;
-use crate::decision::{Decision, Outcome};
+use crate::decision::{Decision, Outcome, Verdict};
 
 /// A request was decided. An event for each is for debugging only: it would amplify a flood.
 pub(crate) fn decided(decision: &Decision) {
@@ -22,12 +24,18 @@ pub(crate) fn decided(decision: &Decision) {
         Outcome::Skipped => "skipped",
     };
     meters::request(decision.shared_policy(), outcome);
-    for keys in decision.by_limit() {
-        let denied = keys.iter().any(|verdict| verdict.is_shadow() && !verdict.standing().fits());
-        if denied && decision.is_allowed() {
+    if decision.verdicts().iter().any(shadow_denies) && decision.is_allowed() {
+        for _ in decision.by_limit().filter(|keys| keys.iter().any(shadow_denies)) {
             meters::request(decision.shared_policy(), "shadow_denied");
         }
     }
+    if LevelFilter::current() >= LevelFilter::DEBUG {
+        log(decision, outcome);
+    }
+}
+
+#[cold]
+fn log(decision: &Decision, outcome: &'static str) {
     let binding = decision.binding();
     tracing::debug!(
         policy = decision.policy(),
@@ -37,6 +45,10 @@ pub(crate) fn decided(decision: &Decision) {
         remaining = binding.map(|verdict| verdict.standing().remaining()),
         "decided"
     );
+}
+
+fn shadow_denies(verdict: &Verdict) -> bool {
+    verdict.is_shadow() && !verdict.standing().fits()
 }
 
 /// A request was turned away because the store does not answer.

@@ -1,3 +1,4 @@
+mod alone;
 mod later;
 mod lease;
 mod refund;

@@ -6,7 +6,7 @@ mod problem;
 mod text;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
+use http::{HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
 
 pub use self::{
     from_fn::{FromFn, from_fn},
@@ -61,13 +61,9 @@ fn message(rejection: &Rejection) -> &'static str {
     }
 }
 
-/// The fields of a denial: its own, and those that the layer adds. A map that grows costs more.
-const FIELDS: usize = 8;
-
 fn answer(rejection: &Rejection, content_type: HeaderValue, body: Bytes) -> Response<Bytes> {
     let mut response = Response::new(body);
     *response.status_mut() = status(rejection);
-    *response.headers_mut() = HeaderMap::with_capacity(FIELDS);
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
 }

@@ -134,9 +134,9 @@ impl Inner {
         let mut shard = lock(&self.shards[self.place(hash)]);
         // Read under the lock, so that nobody decides about a state from after its own time.
         let now = self.clock.now();
-        let found = hit.meter.read(shard.settled(hash, hit.key, &hit.meter, now), now);
-        let admitted = hit.meter.fits(found, hit.cost, now);
-        (now, Standings::from_iter([charge(&mut shard, hash, hit, found, admitted, now)]))
+        let mut standings = Standings::new();
+        standings.push(shard.decide(hash, hit, now));
+        (now, standings)
     }
 
     fn decide(&self, hits: &[Hit<'_>]) -> (Timestamp, Standings) {

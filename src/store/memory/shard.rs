@@ -2,6 +2,8 @@ use hashbrown::HashTable;
 
 use crate::{
     algorithm::{Meter, Reading, State},
+    decision::Standing,
+    store::Hit,
     time::Timestamp,
 };
 
@@ -50,6 +52,24 @@ impl Shard {
 
     pub(super) const fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Decides about a hit that is the only one of its request, and no lock.
+    pub(super) fn decide(&mut self, hash: u64, hit: &Hit<'_>, now: Timestamp) -> Standing {
+        let Hit { key, meter, cost, .. } = hit;
+        if let Some(entry) = self.entry(hash, key) {
+            let (standing, fresh_at) = meter.decide(&mut entry.state, *cost, now);
+            if let Some(fresh_at) = fresh_at {
+                entry.fresh_at = fresh_at;
+            }
+            return standing;
+        }
+        let mut state = meter.empty();
+        let (standing, charged) = meter.decide(&mut state, *cost, now);
+        if charged.is_some() {
+            self.insert(hash, key, meter, state, now);
+        }
+        standing
     }
 
     /// The state of a key, brought to `now`.
@@ -119,6 +139,12 @@ impl Shard {
             entry.fresh_at = meter.fresh_at(&entry.state);
             return;
         }
+        let mut state = meter.empty();
+        change(&mut state);
+        self.insert(hash, key, meter, state, now);
+    }
+
+    fn insert(&mut self, hash: u64, key: &[u8], meter: &Meter, state: State, now: Timestamp) {
         for _ in 0..SWEEP {
             self.sweep(now);
         }
@@ -126,8 +152,6 @@ impl Shard {
             self.evict(now);
         }
         let Ok(at) = u32::try_from(self.entries.len()) else { return };
-        let mut state = meter.empty();
-        change(&mut state);
         let fresh_at = meter.fresh_at(&state);
         self.entries.push(Entry { hash, key: key.into(), state, fresh_at });
         self.index.insert_unique(hash, at, |at| self.entries[*at as usize].hash);
