@@ -16,6 +16,7 @@ mod contenders;
 mod cpu;
 mod report;
 mod server;
+#[expect(dead_code, reason = "only the script that decides is called here")]
 #[path = "../../src/store/redis/source.rs"]
 mod source;
 

@@ -126,14 +126,12 @@ impl Call {
     fn read(words: &[&str]) -> Self {
         let count: usize = words[2].parse().unwrap();
         let (keys, args) = words[3..].split_at(count);
-        assert_eq!(keys.len(), args.len());
         let mut requests = Vec::new();
-        for arg in args {
-            match requests.last_mut() {
-                Some(hits) if arg.starts_with('+') => *hits += 1,
-                _ => requests.push(1),
-            }
+        for run in args.chunks(2) {
+            let (times, hits) = (run[0].parse().unwrap(), run[1].split('+').count());
+            requests.extend(std::iter::repeat_n(hits, times));
         }
+        assert_eq!(keys.len(), requests.iter().sum::<usize>());
         Self { keys: keys.iter().map(|&key| key.to_owned()).collect(), requests }
     }
 }

@@ -24,6 +24,7 @@ mod results;
 mod series;
 #[path = "../../redis/server.rs"]
 mod server;
+#[expect(dead_code, reason = "only the script that decides is called here")]
 #[path = "../../../src/store/redis/source.rs"]
 mod source;
 mod tool;

@@ -7,7 +7,7 @@ use tower::Layer as _;
 
 use crate::{
     contenders::{
-        Checkout, HOT, Layered, NARROW, Raw, Room, Tollgate, WIDE, bare, governor,
+        Checkout, HOT, Layered, NARROW, Raw, Room, SLOW, Tollgate, WIDE, bare, governor,
         governor_with_headers, layer, redis, tower_rate_limit_redis,
     },
     cpu::Others,
@@ -161,7 +161,7 @@ impl Field<'_> {
         for (database, (name, keys)) in (1..).zip(SIZES) {
             let url = format!("{}/{database}", self.server.url());
             let limiter = Limiter::new(redis(&url, "tg1").await);
-            let contender = Tollgate::new(&limiter, &limit(WIDE));
+            let contender = Tollgate::new(&limiter, &limit(SLOW));
             let before = memory();
             entries.push(Entry::new(name, K1, self.task(Pace::Timed, keys, true), contender).await);
             sizes.push(Size { keys, database, all: memory() - before, one: String::new() });

@@ -26,29 +26,31 @@ pub(crate) trait Contender: Clone + Send + 'static {
     fn check(&mut self, key: usize) -> impl Future<Output = bool> + Send;
 }
 
-/// One unit per so many seconds, and as many as `burst` at once.
+/// One unit every so often, and as many as `burst` at once.
 #[derive(Clone, Copy)]
 pub(crate) struct Room {
-    pub(crate) seconds: u64,
+    pub(crate) every: Duration,
     pub(crate) burst: u64,
 }
 
-/// For many keys: so slow a refill that states stay, and wide enough that all pass.
-pub(crate) const WIDE: Room = Room { seconds: 3_600, burst: 80_000 };
+/// For many keys: ten per second, and wide enough that all pass.
+pub(crate) const WIDE: Room = Room { every: Duration::from_millis(100), burst: 60_000 };
+/// The same with so slow a refill that states stay.
+pub(crate) const SLOW: Room = Room { every: Duration::from_secs(3_600), burst: 60_000 };
 /// For one key.
-pub(crate) const HOT: Room = Room { seconds: 1, burst: 300_000_000 };
+pub(crate) const HOT: Room = Room { every: Duration::from_secs(1), burst: 300_000_000 };
 /// Exhausted by the first request of each key.
-pub(crate) const NARROW: Room = Room { seconds: 86_400, burst: 1 };
+pub(crate) const NARROW: Room = Room { every: Duration::from_secs(86_400), burst: 1 };
 
 impl Room {
     pub(crate) fn quota(self) -> Quota {
-        let quota = Quota::new(1, Duration::from_secs(self.seconds)).expect("a valid quota");
+        let quota = Quota::new(1, self.every).expect("a valid quota");
         quota.burst(self.burst)
     }
 
     /// The parameters of the script, in microseconds: of one unit, and of the burst.
     pub(crate) fn parameters(self) -> String {
-        let unit = self.seconds * 1_000_000;
+        let unit = self.every.as_micros() as u64;
         format!("{unit} {}", unit * self.burst)
     }
 }

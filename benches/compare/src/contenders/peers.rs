@@ -1,11 +1,8 @@
 //! Layers of others, around the same service and by the same key.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 use axum::{body::Body, extract::ConnectInfo};
@@ -63,7 +60,7 @@ pub(crate) async fn tower_rate_limit_redis(
         .conn(connection.expect("the server was started"))
         .key_resolver(ByPeer { prefix, asked })
         .capacity(room.burst.min(MOST) as u16)
-        .emission_interval(Duration::from_secs(room.seconds))
+        .emission_interval(room.every)
         .build();
     Layered(layer.layer(bare()))
 }
@@ -71,7 +68,7 @@ pub(crate) async fn tower_rate_limit_redis(
 /// `tower_governor`, in memory, as it comes.
 pub(crate) fn governor(room: Room) -> impl Contender {
     let config = GovernorConfigBuilder::default()
-        .period(Duration::from_secs(room.seconds))
+        .period(room.every)
         .burst_size(room.burst as u32)
         .finish();
     Layered(GovernorLayer::new(config.expect("a valid quota")).layer(bare()))
@@ -80,7 +77,7 @@ pub(crate) fn governor(room: Room) -> impl Contender {
 /// The same with `X-RateLimit` fields on its answers.
 pub(crate) fn governor_with_headers(room: Room) -> impl Contender {
     let config = GovernorConfigBuilder::default()
-        .period(Duration::from_secs(room.seconds))
+        .period(room.every)
         .burst_size(room.burst as u32)
         .use_headers()
         .finish();

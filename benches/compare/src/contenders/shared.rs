@@ -79,7 +79,7 @@ impl Contender for Checkout {
     async fn check(&mut self, key: usize) -> bool {
         let mut connection = self.pool.get().await.expect("the server was started");
         let mut call = self.script.key(&self.names[key]);
-        call.arg(1.0 / self.room.seconds as f64).arg(self.room.burst).arg(1);
+        call.arg(1.0 / self.room.every.as_secs_f64()).arg(self.room.burst).arg(1);
         let answer = call.invoke_async::<(u64, u64)>(&mut *connection).await;
         answer.expect("the server answers").0 == 1
     }
