@@ -125,7 +125,8 @@ impl Ask {
     }
 
     /// Asks the store, unless the units are here, or it is known to deny this.
-    pub(super) fn acquire(&mut self, Desk { store, leases, cache }: Desk<'_>) -> Reply {
+    pub(super) fn acquire(&mut self, desk: Desk<'_>) -> Reply {
+        let Desk { store, leases, cache, closed } = desk;
         self.asked = cache.map_or(0, DenyCache::now);
         let hits = self.hits();
         let leases = leases.filter(|_| Leases::serve(&hits));
@@ -136,8 +137,9 @@ impl Ask {
             return Reply::now(Ok(denial));
         }
         match leases {
-            Some(leases) => leases.acquire(&hits),
-            None => store.acquire(&hits),
+            Some(leases) if closed => leases.acquire(&hits),
+            // An open breaker answers at once, without a task.
+            _ => store.acquire(&hits),
         }
     }
 
