@@ -9,6 +9,7 @@ use crate::support::{Log, RedisServer, skip};
 /// What a request may take: its deadline, with much to spare on a busy machine.
 const BOUND: Duration = Duration::from_secs(10);
 
+/// With a limiter that asks about each request, whatever the answers were.
 struct Setup {
     server: RedisServer,
     limiter: Limiter,
@@ -20,7 +21,8 @@ impl Setup {
         let server = RedisServer::start_with(args).await;
         // Long enough for a busy machine: what is awaited here is an answer, not the deadline.
         let store = RedisStore::builder(server.url()).deadline(Duration::from_secs(3));
-        let limiter = Limiter::new(store.connect().await.expect("a server"));
+        let limiter =
+            Limiter::builder(store.connect().await.expect("a server")).breaker(None).build();
         Self { server, limiter, limit: Limit::new("all", Quota::per_second(1_000_000)) }
     }
 
@@ -103,6 +105,15 @@ async fn a_wrong_password_is_a_misconfiguration_at_the_start() {
         assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{error}");
         assert!(!error.to_string().contains("wrong@"));
     }
+}
+
+#[tokio::test]
+async fn a_password_for_a_server_without_one_is_a_misconfiguration() {
+    let server = RedisServer::start().await;
+    let url = format!("redis://:word@127.0.0.1:{}/", server.port());
+    let error = RedisStore::connect(url).await.expect_err("there is no password");
+    println!("{error}");
+    assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{error}");
 }
 
 #[tokio::test]

@@ -19,3 +19,15 @@ pub enum BreakerState {
     /// One does, to find out whether the store answers again.
     HalfOpen,
 }
+
+impl BreakerState {
+    /// The state as a short word, for logs and dashboards.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::HalfOpen => "half_open",
+        }
+    }
+}
