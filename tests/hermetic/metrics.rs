@@ -59,7 +59,7 @@ fn api() -> PolicyBuilder {
 }
 
 async fn decide(store: impl Store, policy: PolicyBuilder, paths: impl IntoIterator<Item = String>) {
-    let limiter = Limiter::builder(store).fallback(MemoryStore::new()).build();
+    let limiter = Limiter::builder(store).fallback(MemoryStore::new()).breaker(None).build();
     let policy = policy.build().unwrap();
     for path in paths {
         let request = Request::get(path).body(()).unwrap();

@@ -12,7 +12,7 @@ use std::{
 use http::Request;
 use tollgate::{
     Breaker, BreakerState, Global, Limit, Limiter, OnFailure, Outcome, Policy, Quota, RedisStore,
-    RequestHead, Ruling, Store, StoreErrorKind,
+    RedisStoreBuilder, RequestHead, Ruling, Store, StoreErrorKind,
     store::{Hit, Refund, Reply},
 };
 
@@ -81,9 +81,19 @@ struct Setup {
 }
 
 impl Setup {
-    async fn new(url: &str, slower_than: Duration) -> Self {
-        let store = Counting::new(RedisStore::connect(url).await.expect("a server"));
-        let breaker = Breaker::default().slower_than(slower_than);
+    async fn failing(url: &str) -> Self {
+        // A busy machine may be slow at any time.
+        Self::new(RedisStore::builder(url), Breaker::default().slower_than(BOUND)).await
+    }
+
+    /// The store's deadline is far away: it is slow, and never fails.
+    async fn slow(url: &str) -> Self {
+        let breaker = Breaker::default().slower_than(Duration::from_millis(30));
+        Self::new(RedisStore::builder(url).deadline(BOUND), breaker).await
+    }
+
+    async fn new(store: RedisStoreBuilder, breaker: Breaker) -> Self {
+        let store = Counting::new(store.connect().await.expect("a server"));
         let limiter = Limiter::builder(store.clone()).breaker(breaker).build();
         let limit = Limit::new("all", Quota::per_second(1_000_000));
         let policy = Policy::new("closed").limit(Global, limit).on_failure(OnFailure::Deny);
@@ -145,10 +155,13 @@ impl Setup {
 
     async fn closes(&self) {
         self.until("closed", || self.state() == BreakerState::Closed).await;
-        let mut answered = 0;
-        while answered < 20 {
-            answered += usize::from(self.send().await);
-        }
+        let used = async {
+            let mut answered = 0;
+            while answered < 20 {
+                answered += usize::from(self.send().await);
+            }
+        };
+        tokio::time::timeout(BOUND, used).await.expect("the store is used again");
     }
 }
 
@@ -165,7 +178,7 @@ async fn join(calls: impl Iterator<Item = impl Future<Output = bool>>) {
 async fn a_frozen_server_keeps_nobody_waiting_and_is_used_again_when_it_goes_on() {
     let log = Log::local();
     let server = RedisServer::start().await;
-    let setup = Setup::new(&server.url(), BOUND).await;
+    let setup = Setup::failing(&server.url()).await;
     for _ in 0..2 {
         setup.closes().await;
         server.freeze();
@@ -185,7 +198,7 @@ async fn a_frozen_server_keeps_nobody_waiting_and_is_used_again_when_it_goes_on(
 #[tokio::test]
 async fn a_killed_server_is_used_again_when_it_is_back() {
     let mut server = RedisServer::start().await;
-    let setup = Setup::new(&server.url(), BOUND).await;
+    let setup = Setup::failing(&server.url()).await;
     setup.closes().await;
     server.kill();
     setup.opens().await;
@@ -199,8 +212,7 @@ async fn a_killed_server_is_used_again_when_it_is_back() {
 async fn a_slow_server_is_not_waited_for_until_it_is_fast() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.port()).await;
-    // What a busy machine takes is no matter here.
-    let setup = Setup::new(&proxy.url(), Duration::from_millis(30)).await;
+    let setup = Setup::slow(&proxy.url()).await;
     proxy.delay(Duration::from_millis(20));
     setup.opens().await;
     // It answers, but late: who asks is admitted.
@@ -211,6 +223,7 @@ async fn a_slow_server_is_not_waited_for_until_it_is_fast() {
         }
     };
     tokio::time::timeout(BOUND, late).await.expect("requests are turned away");
+    assert_eq!(setup.limiter.health().last_failure(), None, "it was slow, and did not fail");
     proxy.delay(Duration::ZERO);
     setup.closes().await;
 }

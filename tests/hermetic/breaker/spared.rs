@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use tollgate::{
-    Breaker, Global, Limit, ManualClock, OnFailure, Policy, Quota, Rejection, Source,
+    Breaker, Global, Limit, ManualClock, OnFailure, Policy, Quota, Rejection, RequestHead, Source,
     StoreErrorKind,
 };
 
@@ -83,6 +83,11 @@ async fn what_is_known_here_is_decided_here_all_the_same() {
         limiter.check(&leased, "else").await.unwrap_err().kind(),
         StoreErrorKind::BreakerOpen
     );
+    // Nor is there a task to wait for.
+    let ahead = Limit::new("ahead", Quota::per_day(1_000)).lease(100);
+    let policy = Policy::new("api").limit(Global, ahead).build().unwrap();
+    let request = http::Request::new(());
+    assert!(limiter.decide(&policy, RequestHead::new(&request)).try_now().is_ok());
     assert_eq!(store.asked(), 0);
 }
 
