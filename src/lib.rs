@@ -6,6 +6,7 @@ pub mod algorithm;
 mod decision;
 #[cfg(doc)]
 pub mod docs;
+mod failure;
 mod http;
 pub mod key;
 mod limiter;
@@ -28,8 +29,9 @@ pub use self::{
         ApiKey, ClientIp, Global, Header, Key, KeyError, KeyExtractor, Keys, PeerIp, RequestHead,
     },
     limiter::{Deciding, Limiter, LimiterBuilder, Rejection, Ruling},
-    policy::{Limit, Lockout, OnFailure, OnMissingKey, Policy, PolicyBuilder, PolicyError},
+    policy::{ByKind, Limit, Lockout, OnFailure, OnMissingKey, Policy, PolicyBuilder, PolicyError},
     quota::{Quota, QuotaError},
+    resilience::{Breaker, BreakerState, Failure, Health},
     store::{MemoryStore, Store, StoreError, StoreErrorKind},
     time::{Clock, ManualClock, MonotonicClock, Timestamp},
 };

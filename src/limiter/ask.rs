@@ -159,7 +159,7 @@ impl Ask {
     }
 
     /// Asks the store, unless the units are here, or it is known to deny this.
-    pub(super) fn acquire(&self, Desk { store, leases, cache }: Desk<'_>) -> Reply {
+    pub(super) fn acquire(&self, Desk { store, leases, cache, closed }: Desk<'_>) -> Reply {
         let (one, many);
         let hits: &[Hit<'_>] = match self.states.as_slice() {
             [state] if state.lock.is_none() => {
@@ -179,8 +179,9 @@ impl Ask {
             return Reply::now(Ok(denial));
         }
         match leases {
-            Some(leases) => leases.acquire(hits),
-            None => store.acquire(hits),
+            Some(leases) if closed => leases.acquire(hits),
+            // An open breaker answers at once, without a task.
+            _ => store.acquire(hits),
         }
     }
 

@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc, sync::atomic::AtomicBool, time::Duration};
 use super::{Inner, Limiter};
 use crate::{
     accel::{DenyCache, Leases},
-    resilience::Health,
+    resilience::{Breaker, Guard, Monitor},
     store::{MemoryStore, Store},
 };
 
@@ -16,16 +16,18 @@ pub struct LimiterBuilder {
     store: Arc<dyn Store>,
     fallback: Option<MemoryStore>,
     remember_denials: Duration,
+    breaker: Option<Breaker>,
 }
 
 impl LimiterBuilder {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, fallback: None, remember_denials: DENIALS }
+        Self { store, fallback: None, remember_denials: DENIALS, breaker: Some(Breaker::default()) }
     }
 
     /// Keeps in `fallback` what policies with [`OnFailure::Local`](crate::OnFailure::Local) count while
-    /// the store does not answer. Its clock also tells when a store that failed has been well for long
-    /// enough to say so in the log, and how long denials are remembered. Default: a store of its own.
+    /// the store does not answer. Its clock also tells how long the store takes to answer, when a store that
+    /// failed has been well for long enough to say so in the log, and how long denials are remembered.
+    /// Default: a store of its own.
     pub fn fallback(mut self, fallback: MemoryStore) -> Self {
         self.fallback = Some(fallback);
         self
@@ -41,18 +43,34 @@ impl LimiterBuilder {
         self
     }
 
+    /// When the limiter stops asking a store that fails or is slow, so that no request waits for it;
+    /// `None` has it ask about each request. A store in this process needs none, and has none. Default:
+    /// [`Breaker::default`].
+    pub fn breaker(mut self, breaker: impl Into<Option<Breaker>>) -> Self {
+        self.breaker = breaker.into();
+        self
+    }
+
     /// The limiter.
     #[must_use]
     pub fn build(self) -> Limiter {
         let fallback = self.fallback.unwrap_or_default();
-        let remembers = !self.remember_denials.is_zero() && !self.store.is_local();
+        let is_local = self.store.is_local();
+        let breaker = self.breaker.filter(|_| !is_local);
+        let monitor = Arc::new(Monitor::new(fallback.clock(), breaker));
+        let direct = self.store;
+        let store: Arc<dyn Store> = match breaker {
+            Some(_) => Arc::new(Guard::new(Arc::clone(&direct), Arc::clone(&monitor))),
+            None => Arc::clone(&direct),
+        };
+        let remembers = !self.remember_denials.is_zero() && !is_local;
         // In this process, units are as near as leases of them.
-        let leases = (!self.store.is_local())
-            .then(|| Leases::new(Arc::clone(&self.store), fallback.clock()));
+        let leases = (!is_local).then(|| Leases::new(Arc::clone(&store), fallback.clock()));
         let cache = remembers.then(|| DenyCache::new(fallback.clock(), self.remember_denials));
         Limiter(Arc::new(Inner {
-            store: self.store,
-            health: Health::new(fallback.clock()),
+            store,
+            direct,
+            monitor,
             cache,
             leases,
             fallback,
@@ -66,6 +84,7 @@ impl fmt::Debug for LimiterBuilder {
         f.debug_struct("LimiterBuilder")
             .field("store", &self.store)
             .field("remember_denials", &self.remember_denials)
+            .field("breaker", &self.breaker)
             .finish_non_exhaustive()
     }
 }

@@ -9,6 +9,8 @@ pub(super) struct Desk<'a> {
     pub(super) store: &'a dyn Store,
     pub(super) leases: Option<&'a Leases>,
     pub(super) cache: Option<&'a DenyCache>,
+    /// Whether calls go to the store: it has no breaker that is open.
+    pub(super) closed: bool,
 }
 
 impl Desk<'_> {

@@ -5,6 +5,7 @@ mod builder;
 mod charge;
 mod deciding;
 mod desk;
+mod health;
 mod usage;
 
 use std::{
@@ -32,7 +33,7 @@ use crate::{
     decision::{Decision, Outcome, Source},
     key::{Key, KeyError, RequestHead},
     policy::{Limit, OnFailure, OnMissingKey, Policy},
-    resilience::Health,
+    resilience::Monitor,
     store::{Answer, MAX_HITS, MemoryStore, Store, StoreError, StoreErrorKind},
     telemetry,
 };
@@ -56,9 +57,12 @@ use crate::{
 pub struct Limiter(Arc<Inner>);
 
 struct Inner {
+    /// Behind its breaker, if it has one.
     store: Arc<dyn Store>,
+    /// Itself.
+    direct: Arc<dyn Store>,
     fallback: MemoryStore,
-    health: Health,
+    monitor: Arc<Monitor>,
     cache: Option<DenyCache>,
     leases: Option<Arc<Leases>>,
     setup_logged: AtomicBool,
@@ -135,7 +139,7 @@ impl Limiter {
         // What this process counted while the store failed is forgotten as well.
         let _ = self.0.fallback.reset(names).await;
         let answer = self.0.store.reset(names).await;
-        self.0.health.note(&answer);
+        self.0.monitor.note(&answer);
         for name in names {
             self.0.desk().forget(name);
         }
@@ -255,8 +259,9 @@ impl Limiter {
 
     /// What the policy wants for a request that the store did not decide.
     fn failed(&self, policy: &Policy, mut charge: Charge, kind: StoreErrorKind) -> Ruling {
-        match policy.on_failure() {
-            OnFailure::Allow => {
+        match policy.on_failure().of(kind) {
+            // Never `ByKind`: that is what `of` has looked up.
+            OnFailure::Allow | OnFailure::ByKind(_) => {
                 Ruling::Admit(decided(charge.unchecked(policy, Outcome::FailedOpen)))
             }
             OnFailure::Local { .. } => {
@@ -292,12 +297,13 @@ enum Missing {
 
 impl Inner {
     fn desk(&self) -> Desk<'_> {
-        Desk { store: &*self.store, leases: self.leases.as_deref(), cache: self.cache.as_ref() }
+        let (leases, cache) = (self.leases.as_deref(), self.cache.as_ref());
+        Desk { store: &*self.store, leases, cache, closed: self.monitor.is_closed() }
     }
 
     /// This process alone, while the store does not answer.
     fn alone(&self) -> Desk<'_> {
-        Desk { store: &self.fallback, leases: None, cache: None }
+        Desk { store: &self.fallback, leases: None, cache: None, closed: true }
     }
 
     /// Takes note of the store's answer, which, of anybody's store, need not fit what was asked.
@@ -306,7 +312,7 @@ impl Inner {
         if let Ok(Answer { source: Source::Cache | Source::Lease, .. }) = answer {
             return;
         }
-        self.health.note(answer);
+        self.monitor.note(answer);
         if let (Some(cache), Ok(answer)) = (&self.cache, answer) {
             ask.teach(cache, answer);
         }

@@ -51,7 +51,7 @@ impl Usage {
     /// This answer. That of the fallback says nothing about the store.
     fn noted<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         if !self.local {
-            self.limiter.0.health.note(&answer);
+            self.limiter.0.monitor.note(&answer);
         }
         answer
     }

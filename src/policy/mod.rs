@@ -1,14 +1,16 @@
 //! Limits that are checked together, and what to do when that is not possible.
 
+mod by_kind;
 mod limit;
 mod lockout;
+mod on_failure;
 
 use std::{fmt, sync::Arc};
 
 use http::StatusCode;
 
 use self::limit::check_name;
-pub use self::{limit::Limit, lockout::Lockout};
+pub use self::{by_kind::ByKind, limit::Limit, lockout::Lockout, on_failure::OnFailure};
 use crate::key::KeyExtractor;
 
 /// The most limits of one policy.
@@ -116,27 +118,6 @@ impl Policy {
     }
 }
 
-/// What happens to requests while the store does not answer.
-///
-/// Each start and end of such a time is logged once. A store that is misconfigured (a wrong
-/// password, a missing right, a key of another type) is logged as an error, whatever is set here.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub enum OnFailure {
-    /// They pass, without headers. The default: a limiter should not take its service down.
-    #[default]
-    Allow,
-    /// They are answered 503, with a short `Retry-After`.
-    Deny,
-    /// This instance alone limits them, in its own memory, to `share` of each quota: a share of the
-    /// rate, and of the burst, but at least one unit at once. With `N` instances, a share of `1/N`
-    /// keeps the rate; together they admit at most `N × max(share × burst, 1)` at once.
-    Local {
-        /// More than 0, at most 1.
-        share: f64,
-    },
-}
-
 /// What happens to requests from which no key can be drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -226,13 +207,7 @@ impl PolicyBuilder {
     }
 
     fn local(&self, limit: &Limit) -> Result<Option<Limit>, PolicyError> {
-        let OnFailure::Local { share } = self.on_failure else { return Ok(None) };
-        if !(share > 0.0 && share <= 1.0) {
-            return Err(PolicyError::new(format!(
-                "the policy `{}` has a local share of {share}: it must be more than 0 and at most 1",
-                self.name
-            )));
-        }
+        let Some(share) = self.on_failure.share(&self.name)? else { return Ok(None) };
         let local = limit.share(&self.name, share).map_err(|cause| {
             PolicyError::new(format!(
                 "the policy `{}`, limit `{}`, with a local share of {share}: {cause}",

@@ -10,6 +10,7 @@ use std::{fmt, pin::Pin, sync::Arc};
 
 use smallvec::SmallVec;
 
+pub(crate) use self::reply::{Ticket, Watch};
 pub use self::{
     error::{StoreError, StoreErrorKind},
     memory::{MemoryStore, MemoryStoreBuilder},

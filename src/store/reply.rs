@@ -1,6 +1,7 @@
 use std::{
     fmt,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -9,23 +10,57 @@ use super::{Answer, StoreError};
 /// A store's answer, there already or to come.
 ///
 /// An answer that is there costs no allocation, so that a store in memory is called directly.
-pub struct Reply<T = Answer>(State<T>);
+pub struct Reply<T = Answer> {
+    state: State<T>,
+    watched: Option<Watched>,
+}
 
 enum State<T> {
     Now(Option<Result<T, StoreError>>),
     Later(Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>),
 }
 
+/// Hears what became of replies.
+pub(crate) trait Watch: Send + Sync {
+    /// The answer has come, or nobody waits for it any more.
+    fn heard(&self, ticket: Ticket, answer: Option<Result<(), &StoreError>>);
+}
+
+/// What a call was given when it was handed to a store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    /// When that was, in microseconds.
+    pub(crate) asked: u64,
+    /// Answers that had come by then.
+    pub(crate) answers: u64,
+    /// Its number, if it is there to find out whether the store answers again.
+    pub(crate) probe: Option<u64>,
+}
+
+struct Watched {
+    watch: Arc<dyn Watch>,
+    ticket: Ticket,
+    told: bool,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if !self.told {
+            self.watch.heard(self.ticket, None);
+        }
+    }
+}
+
 impl<T> Reply<T> {
     /// An answer that is there.
     #[must_use]
     pub const fn now(answer: Result<T, StoreError>) -> Self {
-        Self(State::Now(Some(answer)))
+        Self { state: State::Now(Some(answer)), watched: None }
     }
 
     /// An answer that will come.
     pub fn later(answer: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Self {
-        Self(State::Later(Box::pin(answer)))
+        Self { state: State::Later(Box::pin(answer)), watched: None }
     }
 
     /// The answer, if it is there without waiting; otherwise the reply again.
@@ -34,9 +69,19 @@ impl<T> Reply<T> {
     ///
     /// The reply itself, if the answer is still to come.
     pub fn try_now(self) -> Result<Result<T, StoreError>, Self> {
-        match self.0 {
+        match self.state {
             State::Now(Some(answer)) => Ok(answer),
-            state => Err(Self(state)),
+            state => Err(Self { state, ..self }),
+        }
+    }
+
+    /// The same reply, of which `watch` hears once it has come. One that is there already is not watched.
+    pub(crate) fn watched(self, watch: impl FnOnce() -> Arc<dyn Watch>, ticket: Ticket) -> Self {
+        match self.state {
+            state @ State::Now(_) => Self { state, watched: None },
+            state @ State::Later(_) => {
+                Self { state, watched: Some(Watched { watch: watch(), ticket, told: false }) }
+            }
         }
     }
 }
@@ -45,19 +90,23 @@ impl<T: Unpin> Future for Reply<T> {
     type Output = Result<T, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
-            State::Now(answer) => match answer.take() {
-                Some(answer) => Poll::Ready(answer),
-                None => Poll::Pending,
-            },
+        let answer = match &mut self.state {
+            State::Now(answer) => answer.take().map_or(Poll::Pending, Poll::Ready),
             State::Later(answer) => answer.as_mut().poll(cx),
+        };
+        if let Poll::Ready(answer) = &answer
+            && let Some(mut watched) = self.watched.take()
+        {
+            watched.told = true;
+            watched.watch.heard(watched.ticket, Some(answer.as_ref().map(drop)));
         }
+        answer
     }
 }
 
 impl<T> fmt::Debug for Reply<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
+        f.write_str(match self.state {
             State::Now(_) => "Reply::now",
             State::Later(_) => "Reply::later",
         })

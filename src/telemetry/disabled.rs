@@ -4,6 +4,8 @@ pub(super) fn request(_policy: &Arc<str>, _outcome: &'static str) {}
 
 pub(super) fn store_error(_kind: &'static str) {}
 
+pub(super) fn breaker(_state: u8) {}
+
 /// Measures how long a store takes.
 #[derive(Debug)]
 pub(crate) struct Timer;

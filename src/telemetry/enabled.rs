@@ -15,6 +15,11 @@ pub(super) fn store_error(kind: &'static str) {
     metrics::counter!("tollgate_store_errors_total", "kind" => kind).increment(1);
 }
 
+/// 0 is closed, 1 half open, 2 open.
+pub(super) fn breaker(state: u8) {
+    metrics::gauge!("tollgate_breaker_state").set(state);
+}
+
 /// Read once at each end, and never set: only what lies between counts.
 static CLOCK: LazyLock<MonotonicClock> = LazyLock::new(MonotonicClock::new);
 

@@ -86,3 +86,30 @@ pub(crate) fn store_failing(error: &dyn std::error::Error, misconfigured: bool) 
 pub(crate) fn store_recovered() {
     tracing::info!("the store answers again");
 }
+
+/// The breaker opens, for so many microseconds at first.
+pub(crate) fn breaker_opened(why: &'static str, pause: u64) {
+    meters::breaker(2);
+    tracing::warn!(
+        millis = pause / 1_000,
+        "the breaker opens, as the store does not serve: {why}; policies apply their `on_failure`"
+    );
+}
+
+/// One request is to find out whether the store answers again.
+pub(crate) fn breaker_probes() {
+    meters::breaker(1);
+    tracing::debug!("the breaker is half open: one request asks the store");
+}
+
+/// It did not.
+pub(crate) fn breaker_still_open() {
+    meters::breaker(2);
+    tracing::debug!("the breaker stays open");
+}
+
+/// The store answers again, so that all requests go to it.
+pub(crate) fn breaker_closed() {
+    meters::breaker(0);
+    tracing::info!("the breaker closes: the store answers again");
+}

@@ -1,5 +1,6 @@
 //! A store that fails, and what each policy does then.
 
+mod by_kind;
 mod flips;
 mod local;
 mod outcome;
@@ -27,10 +28,11 @@ fn api(quota: Quota, on_failure: OnFailure) -> Policy {
     policy.on_failure(on_failure).build().unwrap()
 }
 
-/// A limiter whose store can be broken; one clock tells the store, the fallback and the log the time.
+/// A limiter whose store can be broken, and is asked all the same; one clock tells the store, the fallback
+/// and the log the time.
 fn breakable() -> (Limiter, Flaky, ManualClock) {
     let (store, clock) = memory();
     let fallback = tollgate::MemoryStore::builder().clock(clock.clone()).build();
     let flaky = Flaky::new(store);
-    (Limiter::builder(flaky.clone()).fallback(fallback).build(), flaky, clock)
+    (Limiter::builder(flaky.clone()).fallback(fallback).breaker(None).build(), flaky, clock)
 }

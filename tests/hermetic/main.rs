@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod bounds;
+mod breaker;
 mod cost;
 mod denials;
 mod exact;

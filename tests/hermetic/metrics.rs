@@ -1,6 +1,9 @@
 //! What is counted: few series, however many clients there are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use http::Request;
 use metrics_util::{
@@ -30,7 +33,8 @@ fn record(run: impl AsyncFnOnce()) -> Recorded {
         let labels = Vec::from_iter(labels).join(",");
         let count = match value {
             DebugValue::Counter(count) => count,
-            DebugValue::Gauge(_) => panic!("no gauge yet"),
+            // Whole numbers that are not negative.
+            DebugValue::Gauge(value) => value.into_inner() as u64,
             DebugValue::Histogram(values) => {
                 assert!(values.iter().all(|secs| (0.0..60.0).contains(&secs.into_inner())));
                 values.len() as u64
@@ -55,7 +59,7 @@ fn api() -> PolicyBuilder {
 }
 
 async fn decide(store: impl Store, policy: PolicyBuilder, paths: impl IntoIterator<Item = String>) {
-    let limiter = Limiter::builder(store).fallback(MemoryStore::new()).build();
+    let limiter = Limiter::builder(store).fallback(MemoryStore::new()).breaker(None).build();
     let policy = policy.build().unwrap();
     for path in paths {
         let request = Request::get(path).body(()).unwrap();
@@ -202,6 +206,31 @@ fn denials_that_are_remembered_are_counted_as_denied_and_take_no_time_of_the_sto
                 ("histogram tollgate_store_duration_seconds{}", if remembered { 5 } else { 20 }),
             ])
         );
+    }
+}
+
+#[test]
+fn the_breaker_shows_its_state_and_whom_it_turned_back() {
+    for mended in [false, true] {
+        let seen = record(async || {
+            let clock = ManualClock::new();
+            let store = Flaky::broken(memory().0, Broken::Now(StoreErrorKind::Unreachable));
+            let fallback = MemoryStore::builder().clock(clock.clone()).build();
+            let limiter = Limiter::builder(store.clone()).fallback(fallback).build();
+            let limit = Limit::new("mails", Quota::per_day(2));
+            for _ in 0..8 {
+                limiter.check(&limit, "user").await.unwrap_err();
+                clock.advance(Duration::from_millis(4));
+            }
+            if mended {
+                store.mend();
+                clock.advance(secs(1));
+                limiter.check(&limit, "user").await.unwrap();
+            }
+        });
+        assert_eq!(seen["gauge tollgate_breaker_state{}"], if mended { 0 } else { 2 });
+        assert_eq!(seen["counter tollgate_store_errors_total{kind=unreachable}"], 5);
+        assert_eq!(seen["counter tollgate_store_errors_total{kind=breaker_open}"], 3);
     }
 }
 

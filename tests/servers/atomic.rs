@@ -99,7 +99,7 @@ async fn one_of_several_processes() {
         let store = RedisStore::builder(&url).deadline(Duration::from_secs(30));
         let store = store.connect().await.expect("a server");
         // The server decides about everything.
-        Limiter::builder(store).remember_denials(Duration::ZERO).build()
+        Limiter::builder(store).remember_denials(Duration::ZERO).breaker(None).build()
     };
     println!("ready");
     tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()))

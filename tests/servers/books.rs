@@ -26,7 +26,8 @@ async fn limiters() -> (RedisServer, [Limiter; 2]) {
         let store = RedisStore::builder(server.url()).connections(2);
         let store = store.deadline(Duration::from_secs(30)).connect().await.expect("a server");
         // The server decides about everything.
-        limiters.push(Limiter::builder(store).remember_denials(Duration::ZERO).build());
+        limiters
+            .push(Limiter::builder(store).remember_denials(Duration::ZERO).breaker(None).build());
     }
     (server, limiters.try_into().expect("two"))
 }

@@ -19,7 +19,7 @@ async fn redis() -> (RedisServer, Limiter) {
     let server = RedisServer::start().await;
     // The time to answer is not what this is about.
     let store = RedisStore::builder(server.url()).deadline(Duration::from_secs(10));
-    let limiter = Limiter::new(store.connect().await.expect("a server"));
+    let limiter = Limiter::builder(store.connect().await.expect("a server")).breaker(None).build();
     (server, limiter)
 }
 
@@ -138,7 +138,7 @@ async fn a_key_that_is_reset_here_is_admitted_at_once_and_elsewhere_within_a_sec
     let server = RedisServer::start().await;
     let store = async || {
         let store = RedisStore::builder(server.url()).deadline(Duration::from_secs(10));
-        Limiter::new(store.connect().await.expect("a server"))
+        Limiter::builder(store.connect().await.expect("a server")).breaker(None).build()
     };
     let (here, elsewhere) = (store().await, store().await);
     let limit = Limit::new("l", Quota::per_day(1));

@@ -5,6 +5,7 @@
 mod atomic;
 mod batches;
 mod books;
+mod breaker;
 mod costs;
 mod denials;
 mod differential;

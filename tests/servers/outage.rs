@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use tokio::task::JoinSet;
 use tollgate::{
-    Decision, Global, Limit, Limiter, OnFailure, Outcome, Policy, Quota, RateLimitLayer,
+    Breaker, Decision, Global, Limit, Limiter, OnFailure, Outcome, Policy, Quota, RateLimitLayer,
     RedisStore, Source, Store, algorithm::Algorithm, store::Hit,
 };
 use tower::{Layer as _, ServiceExt as _, service_fn};
@@ -60,7 +60,10 @@ async fn outage(name: &'static str, on_failure: OnFailure) -> Report {
     let limit = Limit::new("all", Quota::per_second(1_000_000));
     let policy = Policy::new(name).limit(Global, limit).on_failure(on_failure);
     let policy = policy.build().expect("a policy");
-    let layer = RateLimitLayer::with_policy(policy, &Limiter::new(store.clone()));
+    // A busy machine may be slow at any time.
+    let breaker = Breaker::default().slower_than(Duration::from_secs(60));
+    let limiter = Limiter::builder(store.clone()).breaker(breaker).build();
+    let layer = RateLimitLayer::with_policy(policy, &limiter);
     let service = layer.layer(service_fn(async |_: Request<()>| {
         Ok::<_, std::convert::Infallible>(Response::new(()))
     }));
@@ -149,7 +152,7 @@ async fn connections_that_were_closed_while_nobody_used_them_fail_no_request() {
     // The time to answer is not what this is about.
     let store = RedisStore::builder(server.url()).deadline(Duration::from_secs(10));
     let store = store.connect().await.expect("a server");
-    let limiter = Limiter::new(store);
+    let limiter = Limiter::builder(store).breaker(None).build();
     let limit = Limit::new("all", Quota::per_second(1_000));
     for _ in 0..3 {
         limiter.check(&limit, "somebody").await.expect("an answer");

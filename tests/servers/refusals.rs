@@ -9,6 +9,7 @@ use crate::support::{Log, RedisServer, skip};
 /// What a request may take: its deadline, with much to spare on a busy machine.
 const BOUND: Duration = Duration::from_secs(10);
 
+/// With a limiter that asks about each request, whatever the answers were.
 struct Setup {
     server: RedisServer,
     limiter: Limiter,
@@ -20,7 +21,8 @@ impl Setup {
         let server = RedisServer::start_with(args).await;
         // Long enough for a busy machine: what is awaited here is an answer, not the deadline.
         let store = RedisStore::builder(server.url()).deadline(Duration::from_secs(3));
-        let limiter = Limiter::new(store.connect().await.expect("a server"));
+        let limiter =
+            Limiter::builder(store.connect().await.expect("a server")).breaker(None).build();
         Self { server, limiter, limit: Limit::new("all", Quota::per_second(1_000_000)) }
     }
 
@@ -106,6 +108,15 @@ async fn a_wrong_password_is_a_misconfiguration_at_the_start() {
 }
 
 #[tokio::test]
+async fn a_password_for_a_server_without_one_is_a_misconfiguration() {
+    let server = RedisServer::start().await;
+    let url = format!("redis://:word@127.0.0.1:{}/", server.port());
+    let error = RedisStore::connect(url).await.expect_err("there is no password");
+    println!("{error}");
+    assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{error}");
+}
+
+#[tokio::test]
 async fn a_password_that_is_set_later_is_logged_as_an_error_and_mended_by_the_server() {
     let log = Log::local();
     let mut setup = Setup::new(&[]).await;
@@ -126,14 +137,14 @@ async fn a_password_that_is_set_later_is_logged_as_an_error_and_mended_by_the_se
 async fn a_user_with_the_documented_rights_has_enough_and_one_with_less_is_a_misconfiguration() {
     let server = RedisServer::start().await;
     let rights = "on >word ~tg1:* resetchannels -@all \
-                  +evalsha +eval +script|load +time +get +set +ping +del \
+                  +evalsha +eval +script|load +time +get +set +incrby +expireat +ping +del \
                   +zadd +zcard +zcount +zrange +zrangebyscore +zrevrange \
-                  +zremrangebyscore +zremrangebyrank +pexpire";
+                  +zremrangebyscore +zremrangebyrank";
     let rights: Vec<_> = rights.split_whitespace().collect();
     server.command(&[&["ACL", "SETUSER", "app"], rights.as_slice()].concat());
     let url = format!("redis://app:word@127.0.0.1:{}/", server.port());
     let limiter = Limiter::new(RedisStore::connect(&url).await.expect("enough rights"));
-    let limit = Limit::new("all", Quota::per_second(1_000));
+    let limit = Limit::new("all", Quota::per_hour(1_000));
     assert!(limiter.check(&limit, "somebody").await.expect("an answer").is_allowed());
     server.command(&["SCRIPT", "FLUSH"]);
     assert!(limiter.check(&limit, "somebody").await.expect("an answer").is_allowed());
@@ -145,9 +156,16 @@ async fn a_user_with_the_documented_rights_has_enough_and_one_with_less_is_a_mis
         }
         limiter.reset(&limit, "somebody").await.expect("enough rights");
     }
-    for missing in ["-get", "-set", "-time", "-evalsha"] {
+    for (missing, key) in [
+        ("-get", "somebody"),
+        ("-set", "somebody new"),
+        ("-incrby", "somebody"),
+        ("-expireat", "somebody"),
+        ("-time", "somebody"),
+        ("-evalsha", "somebody"),
+    ] {
         server.command(&["ACL", "SETUSER", "app", missing]);
-        let error = limiter.check(&limit, "somebody").await.expect_err(missing);
+        let error = limiter.check(&limit, key).await.expect_err(missing);
         println!("{missing}: {error}");
         assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{missing}: {error}");
         server.command(&["ACL", "SETUSER", "app", &missing.replace('-', "+")]);

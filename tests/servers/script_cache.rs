@@ -16,7 +16,7 @@ use crate::{
 async fn a_server_that_drops_the_script_in_favour_of_others_fails_no_request() {
     let server = RedisServer::start().await;
     let store = RedisStore::builder(server.url()).deadline(Duration::from_secs(10));
-    let limiter = Limiter::new(store.connect().await.expect("a server"));
+    let limiter = Limiter::builder(store.connect().await.expect("a server")).breaker(None).build();
     let limit = Limit::new("all", Quota::per_second(1_000_000));
     server.command(&["SCRIPT", "FLUSH"]);
     let ours = Script::new(SOURCE);
@@ -42,7 +42,7 @@ async fn a_server_that_forgets_the_script_in_the_middle_of_load_fails_no_request
     let server = RedisServer::start().await;
     // The time to answer is not what this is about.
     let store = RedisStore::builder(server.url()).deadline(Duration::from_secs(10));
-    let limiter = Limiter::new(store.connect().await.expect("a server"));
+    let limiter = Limiter::builder(store.connect().await.expect("a server")).breaker(None).build();
     let limit = Limit::new("all", Quota::per_second(1_000_000));
     let load = Load::new(64).count(20_000).start(move |caller| {
         let (limiter, limit) = (limiter.clone(), limit.clone());
@@ -74,7 +74,7 @@ async fn a_server_that_forgets_the_script_in_the_middle_of_load_fails_no_request
 async fn a_server_that_forgot_the_script_gives_back_once() {
     let server = RedisServer::start().await;
     let store = RedisStore::builder(server.url()).deadline(Duration::from_secs(10));
-    let limiter = Limiter::new(store.connect().await.expect("a server"));
+    let limiter = Limiter::builder(store.connect().await.expect("a server")).breaker(None).build();
     let limit = Limit::new("all", Quota::per_day(10));
     let take = async |units| limiter.check(&limit.clone().cost(units), "k").await.expect("answer");
     let first = take(4).await;

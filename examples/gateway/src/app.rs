@@ -4,7 +4,7 @@ use std::error::Error;
 
 use axum::{
     Extension, Router,
-    http::{HeaderName, header::RETRY_AFTER},
+    http::{HeaderName, StatusCode, header::RETRY_AFTER},
     routing::get,
 };
 use tollgate::{
@@ -50,15 +50,30 @@ pub(crate) async fn redis(url: &str) -> Result<Limiter, StoreError> {
     Ok(Limiter::new(store))
 }
 
-/// The demo page, limited, and the health check, which is not.
+/// The demo page, limited, and the checks, which are not.
 pub(crate) fn router(policy: Policy, limiter: &Limiter) -> Router {
+    let (healthy, ready) = (limiter.clone(), limiter.clone());
     Router::new()
         .route("/", get(page))
         .layer(RateLimitLayer::with_policy(policy, limiter))
         // A layer stands around the routes above it only.
-        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/healthz", get(async move || health(&healthy)))
+        .route("/readyz", get(async move || readiness(&ready).await))
         // Outside of the limiter, so that browsers may read denials, and preflights are not counted.
         .layer(cors())
+}
+
+/// The process runs, and needs no restart, whatever Redis does.
+fn health(limiter: &Limiter) -> String {
+    format!("ok, breaker {}\n", limiter.health().breaker().as_str())
+}
+
+/// Whether the limits can be checked just now.
+async fn readiness(limiter: &Limiter) -> (StatusCode, String) {
+    match limiter.ready().await {
+        Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {error}\n")),
+    }
 }
 
 async fn page(Extension(decision): Extension<Decision>) -> String {

@@ -42,9 +42,10 @@ Try, in another terminal:
   curl -i {url}
   for i in 1 2 3 4 5 6 7; do curl -i {url}; done
   curl -i {url}healthz
+  curl -i {url}readyz
 
 The first answers say how many requests are left, a denial says how long to wait (Retry-After), and
-the health check is never limited. Ctrl-C ends.
+the last two, the checks of health and readiness, are never limited. Ctrl-C ends.
 "
     )
 }

@@ -57,10 +57,10 @@ use super::{Answer, Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check
 ///
 /// Redis from 6.2 or Valkey. An eviction policy such as `allkeys-lru` makes the server forget limits
 /// when its memory is full; give them a server, or at least a policy, that does not. The user needs
-/// the commands `EVALSHA`, `EVAL`, `SCRIPT LOAD`, `TIME`, `GET`, `SET` and `PING` on keys that
-/// begin with the prefix, and `DEL` to [reset](crate::Limiter::reset) one; for sliding logs also
-/// `ZREVRANGE`, `ZCOUNT`, `ZCARD`, `ZRANGE`, `ZRANGEBYSCORE`, `ZADD`, `ZREMRANGEBYSCORE`,
-/// `ZREMRANGEBYRANK` and `PEXPIRE`.
+/// the commands `EVALSHA`, `EVAL`, `SCRIPT LOAD`, `TIME`, `GET`, `SET`, `INCRBY`, `EXPIREAT` and
+/// `PING` on keys that begin with the prefix, and `DEL` to [reset](crate::Limiter::reset) one; for
+/// sliding logs also `ZREVRANGE`, `ZCOUNT`, `ZCARD`, `ZRANGE`, `ZRANGEBYSCORE`, `ZADD`,
+/// `ZREMRANGEBYSCORE` and `ZREMRANGEBYRANK`.
 ///
 /// A connection uses the Tokio runtime, with its timers, that it was made in.
 #[derive(Clone)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Source, rust};
 
-const BASE: [&str; 3] = ["time", "quota", "decision"];
+const BASE: [&str; 4] = ["time", "quota", "decision", "failure"];
 
 /// What each top-level module may import.
 fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
@@ -15,6 +15,7 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("time", BTreeSet::new()),
         ("quota", ["time"].into()),
         ("decision", ["time", "quota"].into()),
+        ("failure", BTreeSet::new()),
         ("key", with(&[])),
         ("algorithm", with(&[])),
         ("policy", with(&arithmetic)),

@@ -39,7 +39,7 @@ async fn redis() -> (RedisServer, RedisStore) {
 
 /// A limiter that asks about every request, also where it knows that the answer is no.
 fn asking(store: impl Store) -> Limiter {
-    Limiter::builder(store).remember_denials(Duration::ZERO).build()
+    Limiter::builder(store).remember_denials(Duration::ZERO).breaker(None).build()
 }
 
 fn hit(key: &str, quota: Quota, cost: u64) -> Hit<'_> {

@@ -47,6 +47,8 @@ pub(crate) struct Log {
 impl Log {
     /// Records what this thread logs, until dropped: for tests on a current-thread runtime.
     pub(crate) fn local() -> Self {
+        // Where only one thread listens, what another one logs first is taken to interest nobody.
+        drop(Self::global());
         let recorder = Recorder::default();
         let subscriber = Registry::default().with(recorder.clone());
         let guard = tracing::subscriber::set_default(subscriber);

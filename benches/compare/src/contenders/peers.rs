@@ -67,10 +67,8 @@ pub(crate) async fn tower_rate_limit_redis(
 
 /// `tower_governor`, in memory, as it comes.
 pub(crate) fn governor(room: Room) -> impl Contender {
-    let config = GovernorConfigBuilder::default()
-        .period(room.every)
-        .burst_size(room.burst as u32)
-        .finish();
+    let config =
+        GovernorConfigBuilder::default().period(room.every).burst_size(room.burst as u32).finish();
     Layered(GovernorLayer::new(config.expect("a valid quota")).layer(bare()))
 }
 

@@ -48,12 +48,14 @@ fn waiting_as_long_as_told_is_enough() {
 }
 
 #[test]
-fn the_health_check_is_not_limited() {
+fn the_checks_are_not_limited() {
     let gateway = Gateway::start(&["--limit", "1/h"]);
-    for _ in 0..20 {
-        let response = gateway.get("/healthz");
-        assert_eq!((response.status, response.body.as_str()), (200, "ok\n"));
-        assert_eq!(response.header("x-ratelimit-remaining"), None);
+    for (path, body) in [("/healthz", "ok, breaker closed\n"), ("/readyz", "ready\n")] {
+        for _ in 0..20 {
+            let response = gateway.get(path);
+            assert_eq!((response.status, response.body.as_str()), (200, body));
+            assert_eq!(response.header("x-ratelimit-remaining"), None);
+        }
     }
     assert_eq!(gateway.get("/").status, 200);
 }

@@ -33,9 +33,13 @@ fn a_redis_that_comes_later() {
     assert_eq!(response.header("x-ratelimit-remaining"), None);
     assert!(response.body.contains("nobody counts"), "{}", response.body);
     assert_eq!(gateway.get("/healthz").status, 200);
+    let unready = gateway.get("/readyz");
+    assert_eq!(unready.status, 503);
+    assert!(unready.body.contains("unreachable"), "{}", unready.body);
 
     let _redis = Redis::start_on(port);
     eventually(|| gateway.get("/").header("x-ratelimit-remaining").is_some());
+    eventually(|| gateway.get("/readyz").status == 200);
 
     gateway.terminate();
     let (status, log) = gateway.wait();

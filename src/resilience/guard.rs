@@ -1,0 +1,90 @@
+use std::{fmt, pin::Pin, sync::Arc};
+
+use super::Monitor;
+use crate::store::{Hit, Refund, Reply, Store, StoreError, StoreErrorKind, Ticket, Watch};
+
+/// A store behind a breaker: while that is open, the store is not asked.
+pub(crate) struct Guard {
+    store: Arc<dyn Store>,
+    monitor: Arc<Monitor>,
+}
+
+impl Guard {
+    pub(crate) const fn new(store: Arc<dyn Store>, monitor: Arc<Monitor>) -> Self {
+        Self { store, monitor }
+    }
+
+    fn call<T>(&self, call: impl FnOnce(&dyn Store) -> Reply<T>) -> Reply<T> {
+        let Some(ticket) = self.monitor.enter() else { return Reply::now(Err(open())) };
+        // Until the reply is watched, this is what leaves if the call panics.
+        let entered = Entered { monitor: &self.monitor, ticket: Some(ticket) };
+        let reply = call(&*self.store);
+        entered.watch(reply)
+    }
+}
+
+/// A call that was let in.
+struct Entered<'a> {
+    monitor: &'a Arc<Monitor>,
+    ticket: Option<Ticket>,
+}
+
+impl Entered<'_> {
+    fn watch<T>(mut self, reply: Reply<T>) -> Reply<T> {
+        let Some(ticket) = self.ticket.take() else { return reply };
+        match reply.try_now() {
+            Ok(answer) => {
+                self.monitor.at_once(ticket, answer.as_ref().map(drop));
+                Reply::now(answer)
+            }
+            Err(reply) => reply.watched(|| Arc::<Monitor>::clone(self.monitor), ticket),
+        }
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            self.monitor.heard(ticket, None);
+        }
+    }
+}
+
+fn open() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::BreakerOpen,
+        "the store failed or was slow a moment ago, and is not asked for now",
+    )
+}
+
+impl Store for Guard {
+    fn acquire(&self, hits: &[Hit<'_>]) -> Reply {
+        self.call(|store| store.acquire(hits))
+    }
+
+    fn refund(&self, refunds: &[Refund<'_>]) -> Reply<()> {
+        self.call(|store| store.refund(refunds))
+    }
+
+    fn reset(&self, keys: &[&[u8]]) -> Reply<()> {
+        self.call(|store| store.reset(keys))
+    }
+
+    fn is_local(&self) -> bool {
+        self.store.is_local()
+    }
+
+    fn identity(&self) -> Option<usize> {
+        self.store.identity()
+    }
+
+    fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.store.shutdown()
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.store.fmt(f)
+    }
+}

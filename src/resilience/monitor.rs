@@ -1,0 +1,162 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, AtomicU64, Ordering},
+};
+
+use super::{
+    Breaker, BreakerState, Failure, Health,
+    breaker::{Circuit, Flip, Heard},
+};
+use crate::{
+    failure::StoreErrorKind,
+    store::{StoreError, Ticket, Watch},
+    telemetry,
+    time::{Clock, MICROS_PER_SEC, Timestamp},
+};
+
+/// A store counts as failing until no request has failed for so long: one flaky key would else log
+/// two lines for each request.
+const QUIET: u64 = MICROS_PER_SEC;
+
+/// Knows how a store does: counts its failures, logs when they begin and end, and has its breaker.
+#[derive(Debug)]
+pub(crate) struct Monitor {
+    clock: Arc<dyn Clock>,
+    circuit: Option<Circuit>,
+    /// A bit for each kind of failure that was logged since the store last answered.
+    failing: AtomicU32,
+    failures: [AtomicU64; StoreErrorKind::COUNT],
+    /// When the last failure was, and, in the last bits, of what kind; 0 if there was none.
+    last_failure: AtomicU64,
+}
+
+const KIND_BITS: u32 = usize::BITS - (StoreErrorKind::COUNT - 1).leading_zeros();
+
+impl Monitor {
+    pub(crate) fn new(clock: Arc<dyn Clock>, breaker: Option<Breaker>) -> Self {
+        let now = clock.now().as_micros();
+        Self {
+            circuit: breaker.map(|breaker| Circuit::new(breaker, now)),
+            clock,
+            failing: AtomicU32::new(0),
+            failures: Default::default(),
+            last_failure: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes note of an answer, or of the lack of one.
+    pub(crate) fn note<T>(&self, answer: &Result<T, StoreError>) {
+        match answer {
+            Ok(_) => self.answered(),
+            Err(error) => self.failed(error),
+        }
+    }
+
+    /// What is to be seen from outside.
+    pub(crate) fn health(&self) -> Health {
+        let last = self.last_failure.load(Ordering::Relaxed);
+        let kind = StoreErrorKind::ALL.get(last as usize & ((1 << KIND_BITS) - 1));
+        let at = Timestamp::from_micros(last >> KIND_BITS);
+        Health {
+            breaker: self.circuit.as_ref().map_or(BreakerState::Closed, Circuit::state),
+            last_failure: kind.filter(|_| last > 0).map(|&kind| Failure { kind, at }),
+            failures: std::array::from_fn(|at| self.failures[at].load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Whether calls go to the store.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.circuit.as_ref().is_none_or(Circuit::is_closed)
+    }
+
+    /// Lets a call to the store in. None, while the breaker is open.
+    pub(super) fn enter(&self) -> Option<Ticket> {
+        let now = self.now();
+        match &self.circuit {
+            Some(circuit) => {
+                let ticket = circuit.enter(now)?;
+                if ticket.probe.is_some() {
+                    flipped(Flip::Probing);
+                }
+                Some(ticket)
+            }
+            None => Some(Ticket { asked: now, answers: 0, probe: None }),
+        }
+    }
+
+    /// A call was answered at once. What is wrong with it was then seen here, and not by the store.
+    pub(super) fn at_once(&self, ticket: Ticket, answer: Result<(), &StoreError>) {
+        let seen_here =
+            matches!(answer, Err(error) if error.kind() == StoreErrorKind::Misconfigured);
+        self.heard(ticket, (!seen_here).then_some(answer));
+    }
+
+    fn answered(&self) {
+        if self.failing.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let last = self.last_failure.load(Ordering::Relaxed) >> KIND_BITS;
+        let quiet = self.now().saturating_sub(last);
+        if quiet >= QUIET && self.failing.swap(0, Ordering::Relaxed) != 0 {
+            telemetry::store_recovered();
+        }
+    }
+
+    fn failed(&self, error: &StoreError) {
+        let kind = error.kind();
+        telemetry::store_failed(kind.as_str());
+        self.failures[kind.place()].fetch_add(1, Ordering::Relaxed);
+        if kind == StoreErrorKind::BreakerOpen {
+            // The breaker itself says when it opens.
+            return;
+        }
+        let last = self.now() << KIND_BITS | kind.place() as u64;
+        self.last_failure.store(last, Ordering::Relaxed);
+        let bit = 1 << kind.place();
+        if self.failing.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            telemetry::store_failing(error, kind == StoreErrorKind::Misconfigured);
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.now().as_micros()
+    }
+}
+
+impl Watch for Monitor {
+    fn heard(&self, ticket: Ticket, answer: Option<Result<(), &StoreError>>) {
+        let Some(circuit) = &self.circuit else { return };
+        let heard = answer.map_or(Heard::Nothing, what_it_says);
+        let Some(flip) = circuit.leave(ticket, self.now(), heard) else { return };
+        flipped(flip);
+        if matches!(flip, Flip::Closed) {
+            // The line that says so serves for the failures that came before.
+            self.failing.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What an answer says about the store as a whole.
+const fn what_it_says(answer: Result<(), &StoreError>) -> Heard {
+    let Err(error) = answer else { return Heard::Answer };
+    match error.kind() {
+        StoreErrorKind::Timeout => Heard::Timeout,
+        StoreErrorKind::Unreachable
+        | StoreErrorKind::Busy
+        | StoreErrorKind::ReadOnly
+        | StoreErrorKind::OutOfMemory => Heard::Failure,
+        // The server is there, and may well decide about other keys.
+        StoreErrorKind::Misconfigured | StoreErrorKind::Unexpected => Heard::Answer,
+        // The store was not asked.
+        StoreErrorKind::Overloaded | StoreErrorKind::BreakerOpen => Heard::Nothing,
+    }
+}
+
+fn flipped(flip: Flip) {
+    match flip {
+        Flip::Opened(why, pause) => telemetry::breaker_opened(why, pause),
+        Flip::Probing => telemetry::breaker_probes(),
+        Flip::StillOpen => telemetry::breaker_still_open(),
+        Flip::Closed => telemetry::breaker_closed(),
+    }
+}
