@@ -5,3 +5,8 @@ pub mod algorithms {}
 
 #[doc = include_str!("architecture.md")]
 pub mod architecture {}
+
+#[doc = include_str!("comparison.md")]
+#[doc = ""]
+#[doc = include_str!("comparison.svg")]
+pub mod comparison {}
