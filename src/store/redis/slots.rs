@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     error,
-    script::{ACQUIRE, REFUND},
+    greeting::greet,
     slot::{Link, Slot, State},
 };
 use crate::store::{StoreError, StoreErrorKind};
@@ -27,16 +27,19 @@ struct Shared {
     next: AtomicUsize,
     closed: AtomicBool,
     pool: Pool,
+    /// Whether the pool's connections are known to be without TLS.
+    plain: bool,
     connect_timeout: Duration,
 }
 
 impl Slots {
-    pub(super) fn new(pool: Pool, count: usize, connect_timeout: Duration) -> Self {
+    pub(super) fn new(pool: Pool, plain: bool, count: usize, connect_timeout: Duration) -> Self {
         Self(Arc::new(Shared {
             slots: std::iter::repeat_with(Slot::new).take(count).collect(),
             next: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             pool,
+            plain,
             connect_timeout,
         }))
     }
@@ -117,18 +120,9 @@ impl Slots {
 impl Shared {
     async fn open(&self) -> Result<redis::aio::MultiplexedConnection, StoreError> {
         let open = async {
-            let pooled = self.pool.get().await.map_err(error::pool)?;
-            let mut connection = Connection::take(pooled);
-            // A server that wants a password first closes on a text as long as the script, without
-            // a word about the password.
-            let ping = connection.send_packed_command(&redis::cmd("PING")).await;
-            let _pong = ping.and_then(|value| value.extract_error()).map_err(error::classify)?;
-            for script in [&ACQUIRE, &REFUND] {
-                let load = redis::cmd("SCRIPT").arg("LOAD").arg(script.source()).take();
-                let loaded = connection.send_packed_command(&load).await;
-                let _sha =
-                    loaded.and_then(|value| value.extract_error()).map_err(error::classify)?;
-            }
+            let failed = if self.plain { error::first } else { error::pool };
+            let mut connection = Connection::take(self.pool.get().await.map_err(failed)?);
+            greet(&mut connection).await?;
             Ok(connection)
         };
         timeout(self.connect_timeout, open).await.unwrap_or_else(|_elapsed| {
