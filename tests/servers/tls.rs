@@ -4,6 +4,7 @@ use std::{fs, path::Path, time::Duration};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tollgate::{Limit, Limiter, Quota, RedisStore, RedisStoreBuilder, StoreError, StoreErrorKind};
 
 use crate::support::{RedisServer, free_port, skip};
@@ -126,17 +127,19 @@ async fn a_server_with_the_right_certificate_limits() {
 #[tokio::test]
 async fn a_server_whose_certificate_nobody_trusted_has_signed_is_refused() {
     let Some(setup) = Setup::new("no", &["127.0.0.1"]).await else { return };
-    // Of the same name.
-    let other = Authority::new("the right one").pem;
-    for store in [setup.builder().root_certificate(other), setup.builder()] {
+    // With a name of its own, or with that of the right one, or none at all.
+    let other = Authority::new("another").pem;
+    let same = Authority::new("the right one").pem;
+    for (store, part) in [
+        (setup.builder().root_certificate(other), "UnknownIssuer"),
+        (setup.builder().root_certificate(same), "BadSignature"),
+        (setup.builder(), "UnknownIssuer"),
+    ] {
         let error = refused(store).await;
         assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{error}");
+        assert!(error.to_string().contains(part), "{error}");
+        assert!(error.to_string().contains("`root_certificate`"), "{error}");
     }
-    let stranger = Authority::new("another").pem;
-    let error = refused(setup.builder().root_certificate(stranger)).await;
-    assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{error}");
-    assert!(error.to_string().contains("UnknownIssuer"), "{error}");
-    assert!(error.to_string().contains("`root_certificate`"), "{error}");
 }
 
 #[tokio::test]
@@ -174,6 +177,23 @@ async fn a_url_without_tls_for_a_port_with_it_is_an_error_that_says_so() {
 async fn a_url_with_tls_for_a_port_without_it_is_an_error_that_says_so() {
     let server = RedisServer::start().await;
     let url = format!("rediss://127.0.0.1:{}/", server.port());
+    let store = RedisStore::builder(url).deadline(Duration::from_secs(5));
+    // It waits for the end of the first line.
+    let error = refused(store.clone().connect_timeout(Duration::from_millis(300))).await;
+    assert_eq!(error.kind(), StoreErrorKind::Timeout, "{error}");
+    assert!(error.to_string().contains("is TLS spoken there?"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_answers_something_else_than_tls_is_a_misconfiguration() {
+    let other = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("rediss://{}/", other.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = other.accept().await {
+            _ = client.write_all(b"-ERR unknown command, with args beginning with:\r\n").await;
+            tokio::spawn(async move { client.read_to_end(&mut Vec::new()).await });
+        }
+    });
     let error = refused(RedisStore::builder(url).deadline(Duration::from_secs(5))).await;
     assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{error}");
     assert!(error.to_string().contains("does not seem to speak TLS"), "{error}");

@@ -11,7 +11,7 @@ use super::{
     gather::Gathering,
     slots::Slots,
     tls::Tls,
-    url,
+    url::{self, Transport},
 };
 use crate::store::StoreError;
 
@@ -107,8 +107,8 @@ impl RedisStoreBuilder {
         match &self.target {
             Target::Url(url) => {
                 let info = self.tls.apply(url::connection_info(url)?)?;
-                let (plain, pool) = (url::is_plain(&info), self.pool(info)?);
-                Ok(self.open(pool, plain))
+                let (transport, pool) = (Transport::of(&info), self.pool(info)?);
+                Ok(self.open(pool, transport))
             }
             Target::Pool(_) if self.tls.is_set() => Err(misconfigured(
                 "certificates are given, but the connections come from a pool that has its own"
@@ -116,15 +116,14 @@ impl RedisStoreBuilder {
             )),
             Target::Pool(pool) => {
                 let pool = pool.clone();
-                Ok(self.open(pool, false))
+                Ok(self.open(pool, Transport::Other))
             }
         }
     }
 
-    /// Whether the connections are known to be `plain`, without TLS.
-    pub(super) fn open(self, pool: Pool, plain: bool) -> RedisStore {
+    pub(super) fn open(self, pool: Pool, transport: Transport) -> RedisStore {
         RedisStore(Arc::new(Inner {
-            slots: Slots::new(pool, plain, self.connections, self.connect_timeout),
+            slots: Slots::new(pool, transport, self.connections, self.connect_timeout),
             gathering: Gathering::new(self.connections, self.deadline),
             deadline: self.deadline,
             prefix: self.prefix,
@@ -158,10 +157,9 @@ impl RedisStoreBuilder {
     }
 
     fn pool(&self, info: ConnectionInfo) -> Result<Pool, StoreError> {
-        // The deadline bounds answers, so the client need not run a timer of its own.
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.connect_timeout))
-            .set_response_timeout(None);
+        // All of it is bounded here, so the client need not run timers of its own.
+        let config =
+            AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let manager = Manager::new_with_config(info, config).map_err(error::classify)?;
         Pool::builder(manager)
             .max_size(self.connections)

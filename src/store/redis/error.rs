@@ -5,7 +5,7 @@ use deadpool_redis::{
     redis::{ErrorKind, RedisError, ServerErrorKind},
 };
 
-use super::tls;
+use super::{tls, url::Transport};
 use crate::store::{StoreError, StoreErrorKind};
 
 /// The most characters of an error's text. What a server sends may be of any length.
@@ -50,13 +50,15 @@ pub(super) fn pool(error: PoolError) -> StoreError {
     }
 }
 
-/// The first answer over a connection without TLS failed.
-pub(super) fn first(error: PoolError) -> StoreError {
+/// A connection could not be made. One without TLS that is closed at once, or answers in no known
+/// form, may be one to a server with TLS.
+pub(super) fn connecting(error: PoolError, transport: Transport) -> StoreError {
+    let closed = |cause: &RedisError| {
+        cause.kind() == ErrorKind::Parse
+            || (cause.is_connection_dropped() && !cause.is_connection_refusal())
+    };
     match error {
-        PoolError::Backend(cause)
-            if cause.kind() == ErrorKind::Parse
-                || (cause.is_connection_dropped() && !cause.is_connection_refusal()) =>
-        {
+        PoolError::Backend(cause) if transport == Transport::Tcp && closed(&cause) => {
             let text = one_line(&cause.to_string());
             let message = format!("Redis: {text}; the URL of a server with TLS has `rediss://`");
             StoreError::new(kind(&cause), message).with_source(cause)
@@ -89,6 +91,10 @@ fn kind(error: &RedisError) -> StoreErrorKind {
         }
         _ if error.is_timeout() => StoreErrorKind::Timeout,
         ErrorKind::Io => StoreErrorKind::Unreachable,
+        // The connection was closed within an answer.
+        ErrorKind::Parse if error.to_string().contains("Unexpected end of input") => {
+            StoreErrorKind::Unreachable
+        }
         _ => {
             let detail = error.detail().unwrap_or_default();
             error.code().map_or(StoreErrorKind::Unexpected, |code| server(code, detail))

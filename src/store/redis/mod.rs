@@ -31,6 +31,7 @@ use self::{
     gather::{Driver, Entry, Gathering},
     slot::Link,
     slots::Slots,
+    url::Transport,
     wire::Request,
 };
 use super::{Answer, Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check, check_refunds};
@@ -121,7 +122,7 @@ impl RedisStore {
     /// The pool's settings apply to connecting; Nagle's algorithm should be off in them.
     #[must_use]
     pub fn from_pool(pool: Pool) -> Self {
-        RedisStoreBuilder::new(Target::Pool(pool.clone())).open(pool, false)
+        RedisStoreBuilder::new(Target::Pool(pool.clone())).open(pool, Transport::Other)
     }
 
     /// A store with settings of your own, whose connections come from a pool of yours.

@@ -13,6 +13,7 @@ use super::{
     error,
     greeting::greet,
     slot::{Link, Slot, State},
+    url::Transport,
 };
 use crate::store::{StoreError, StoreErrorKind};
 
@@ -27,19 +28,23 @@ struct Shared {
     next: AtomicUsize,
     closed: AtomicBool,
     pool: Pool,
-    /// Whether the pool's connections are known to be without TLS.
-    plain: bool,
+    transport: Transport,
     connect_timeout: Duration,
 }
 
 impl Slots {
-    pub(super) fn new(pool: Pool, plain: bool, count: usize, connect_timeout: Duration) -> Self {
+    pub(super) fn new(
+        pool: Pool,
+        transport: Transport,
+        count: usize,
+        connect_timeout: Duration,
+    ) -> Self {
         Self(Arc::new(Shared {
             slots: std::iter::repeat_with(Slot::new).take(count).collect(),
             next: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             pool,
-            plain,
+            transport,
             connect_timeout,
         }))
     }
@@ -120,15 +125,18 @@ impl Slots {
 impl Shared {
     async fn open(&self) -> Result<redis::aio::MultiplexedConnection, StoreError> {
         let open = async {
-            let failed = if self.plain { error::first } else { error::pool };
-            let mut connection = Connection::take(self.pool.get().await.map_err(failed)?);
+            let pooled = self.pool.get().await;
+            let pooled = pooled.map_err(|cause| error::connecting(cause, self.transport))?;
+            let mut connection = Connection::take(pooled);
             greet(&mut connection).await?;
             Ok(connection)
         };
         timeout(self.connect_timeout, open).await.unwrap_or_else(|_elapsed| {
+            // A server without TLS waits for the end of what it takes for a command.
+            let hint = if self.transport == Transport::Tls { "; is TLS spoken there?" } else { "" };
             Err(StoreError::new(
                 StoreErrorKind::Timeout,
-                format!("no connection to Redis within {:?}", self.connect_timeout),
+                format!("no connection to Redis within {:?}{hint}", self.connect_timeout),
             ))
         })
     }

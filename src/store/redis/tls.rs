@@ -118,9 +118,9 @@ pub(super) fn fault(error: &RedisError) -> Option<String> {
     let source = error.source()?.downcast_ref::<Arc<dyn Error + Send + Sync>>()?;
     let cause = source.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<rustls::Error>()?;
     let hint = match cause {
-        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "; nobody who is trusted has signed it, see `root_certificate`"
-        }
+        rustls::Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        ) => "; nobody who is trusted has signed it, see `root_certificate`",
         rustls::Error::InvalidCertificate(_) | rustls::Error::PeerIncompatible(_) => "",
         rustls::Error::InvalidMessage(_) => "; the server does not seem to speak TLS on this port",
         rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {

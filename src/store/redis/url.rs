@@ -67,9 +67,23 @@ pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, StoreError> {
     Ok(info.set_redis_settings(login).set_tcp_settings(tcp))
 }
 
-/// Whether a connection is neither encrypted nor local, so that its server may expect TLS.
-pub(super) fn is_plain(info: &ConnectionInfo) -> bool {
-    matches!(info.addr(), ConnectionAddr::Tcp(..))
+/// What is known of the way to a server, for a hint where it fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Transport {
+    Tcp,
+    Tls,
+    /// A socket of the system, or the way of somebody else's pool.
+    Other,
+}
+
+impl Transport {
+    pub(super) fn of(info: &ConnectionInfo) -> Self {
+        match info.addr() {
+            ConnectionAddr::Tcp(..) => Self::Tcp,
+            ConnectionAddr::TcpTls { .. } => Self::Tls,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// Nothing, if the URL is not of its form. The client ignores what it does not know.
@@ -80,7 +94,7 @@ fn parse(url: &str, unix: bool) -> Option<RedisResult<ConnectionInfo>> {
     if !given.all(|(name, _)| names.contains(&&*name)) {
         return None;
     }
-    if unix && (url.has_host() || url.path().len() < 2) {
+    if unix == url.has_host() || (unix && url.path().len() < 2) {
         return None;
     }
     let database = url.path().trim_matches('/');
