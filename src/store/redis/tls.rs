@@ -19,8 +19,8 @@ pub(super) const AVAILABLE: bool = true;
 
 #[derive(Clone, Default)]
 pub(super) struct Tls {
-    roots: Option<Box<[u8]>>,
-    client: Option<(Box<[u8]>, Box<[u8]>)>,
+    roots: Option<Vec<u8>>,
+    client: Option<ClientTlsConfig>,
 }
 
 /// TLS, for URLs that begin with `rediss://` or `valkeys://`.
@@ -42,7 +42,7 @@ impl RedisStoreBuilder {
     /// other. Without it, the authorities that Mozilla trusts count. Those of the system are in a file
     /// such as `/etc/ssl/certs/ca-certificates.crt`.
     pub fn root_certificate(mut self, pem: impl AsRef<[u8]>) -> Self {
-        self.tls.roots = Some(pem.as_ref().into());
+        self.tls.roots = Some(pem.as_ref().to_vec());
         self
     }
 
@@ -53,7 +53,10 @@ impl RedisStoreBuilder {
         certificate: impl AsRef<[u8]>,
         key: impl AsRef<[u8]>,
     ) -> Self {
-        self.tls.client = Some((certificate.as_ref().into(), key.as_ref().into()));
+        self.tls.client = Some(ClientTlsConfig {
+            client_cert: certificate.as_ref().to_vec(),
+            client_key: key.as_ref().to_vec(),
+        });
         self
     }
 }
@@ -84,21 +87,16 @@ impl Tls {
                     .map_err(|cause| wrong(format!("the root certificate: {cause}")))?;
             }
         }
-        if let Some((certificate, key)) = &self.client {
-            let chain = certificates("client certificate", certificate)?;
+        if let Some(ClientTlsConfig { client_cert, client_key }) = &self.client {
+            let chain = certificates("client certificate", client_cert)?;
             // What is wrong with a key is not told: it might show some of it.
-            let key = PrivateKeyDer::from_pem_slice(key)
+            let key = PrivateKeyDer::from_pem_slice(client_key)
                 .map_err(|_| wrong("the key of the client certificate is no private key in PEM"))?;
             CertifiedKey::from_der(chain, key, &ring::default_provider())
                 .map_err(|cause| wrong(format!("the client certificate and its key: {cause}")))?;
         }
-        let given = TlsCertificates {
-            client_tls: self.client.as_ref().map(|(certificate, key)| ClientTlsConfig {
-                client_cert: certificate.to_vec(),
-                client_key: key.to_vec(),
-            }),
-            root_cert: self.roots.as_ref().map(|pem| pem.to_vec()),
-        };
+        let given =
+            TlsCertificates { client_tls: self.client.clone(), root_cert: self.roots.clone() };
         let client = Client::build_with_tls(info, given).map_err(error::classify)?;
         Ok(client.get_connection_info().clone())
     }
