@@ -5,3 +5,6 @@ pub mod algorithms {}
 
 #[doc = include_str!("architecture.md")]
 pub mod architecture {}
+
+#[doc = include_str!("operation.md")]
+pub mod operation {}
