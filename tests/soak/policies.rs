@@ -57,7 +57,7 @@ pub(crate) fn shared_bound(policy: usize) -> Bound {
     let (at_once, per_second) = match policy {
         OPEN => (1e6, 1e6),
         // Of the log; the bucket's is wider.
-        CLOSED => (30.0, 15.0),
+        CLOSED => (10.0, 5.0),
         LOCAL => (4.0, 4.0),
         LEASED => (200.0, 500.0),
         HANDLES => (60.0, 90.0),
@@ -96,13 +96,13 @@ fn policy(at: usize) -> PolicyBuilder {
         CLOSED => policy
             .limit(
                 caller(),
-                Limit::new("log", Quota::new(30, Duration::from_secs(2)).expect("a quota"))
+                Limit::new("log", Quota::new(10, Duration::from_secs(2)).expect("a quota"))
                     .algorithm(Algorithm::SlidingLog),
             )
             .limit(
                 caller(),
-                Limit::new("bucket", Quota::per_second(40).burst(20))
-                    .lockout(Lockout::new(Duration::from_secs(1)).after(50)),
+                Limit::new("bucket", Quota::per_second(8).burst(4))
+                    .lockout(Lockout::new(Duration::from_secs(1)).after(5)),
             )
             .on_failure(OnFailure::Deny),
         LOCAL => policy

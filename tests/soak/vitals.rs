@@ -11,11 +11,15 @@ use std::{
 
 use tokio::{runtime::Handle, time::sleep};
 
+use crate::CALLERS;
+
 const INTERVAL: Duration = Duration::from_millis(250);
 /// How much more memory may be taken at the end: a quarter, and so many KiB.
 const MORE_MEMORY: u64 = 8 * 1_024;
 /// How many more files may be open at any time: connections are made before others have ended.
 const MORE_FILES: usize = 8;
+/// How many more tasks may be alive at any time: a request may have one of its own.
+const MORE_TASKS: usize = CALLERS;
 /// Tasks that end by themselves do so by then.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -55,7 +59,7 @@ impl Vitals {
         }
         let most = |samples: &[Sample]| samples.iter().map(|sample| sample.tasks).max();
         let (before, after) = (most(first).unwrap_or(0), most(last).unwrap_or(0));
-        assert!(after <= before * 2 + 64, "tasks grew from {before} to {after}:\n{self}");
+        assert!(after <= before + MORE_TASKS, "tasks grew from {before} to {after}:\n{self}");
     }
 
     fn thirds(&self) -> (&[Sample], &[Sample]) {
