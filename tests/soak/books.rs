@@ -9,7 +9,7 @@ use std::{
 use tollgate::{Source, StoreErrorKind};
 
 use crate::{
-    HANG,
+    LONGEST,
     faults::Faults,
     policies::{
         CLOSED, HANDLES, KEYS, LEASED, LOCAL, NAMES, OPEN, WIDE, is_shared, local_bound,
@@ -143,14 +143,14 @@ impl Books {
     }
 
     /// Fails where something is not as it must be.
-    pub(crate) fn balance(&self, faults: &Faults, took: Duration) {
+    pub(crate) fn balance(&self, faults: &Faults, took: Duration, stall: Duration) {
         for (at, page) in self.pages.iter().enumerate() {
             let name = NAMES[at];
             let count = |end| page.count(end);
             assert_eq!(count(End::Hung), 0, "hung, of `{name}`:\n{self}");
             assert_eq!(count(End::Unexpected), 0, "of `{name}`:\n{self}");
             let longest = Duration::from_micros(page.longest.load(Relaxed));
-            assert!(longest < HANG, "`{name}` took {longest:?}:\n{self}");
+            assert!(longest < LONGEST + stall, "`{name}` took {longest:?}:\n{self}");
 
             // All that began has ended, and the service saw what was admitted.
             let ends: u64 = page.ends.iter().map(|end| end.load(Relaxed)).sum();

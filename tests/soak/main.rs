@@ -45,8 +45,10 @@ const CALLERS: usize = 96;
 const SHORT: Duration = Duration::from_secs(20);
 /// The longest that a call to Redis may take.
 const DEADLINE: Duration = Duration::from_millis(100);
-/// A request that takes longer has hung.
-const HANG: Duration = Duration::from_millis(2_100);
+/// No request takes longer, beyond the time that this whole process was kept from running.
+const LONGEST: Duration = Duration::from_millis(2_100);
+/// One that takes so long is given up.
+const HANG: Duration = Duration::from_secs(20);
 /// Connections of the store, each with a task of its own.
 const CONNECTIONS: usize = 3;
 
@@ -75,6 +77,7 @@ async fn run(time: Duration) {
     }
     let begun = Instant::now();
     let vitals = tokio::spawn(Vitals::watch(Arc::clone(&stop)));
+    let stalls = vitals::watch_stalls(Arc::clone(&stop));
     let faults = faults::play(&mut server, &books, begun + time).await;
     stop.store(true, Ordering::SeqCst);
     while let Some(ended) = callers.join_next().await {
@@ -82,12 +85,14 @@ async fn run(time: Duration) {
     }
     let took = begun.elapsed();
     let vitals = vitals.await.expect("no panic");
+    let stall = stalls.join().expect("no panic");
 
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
-    println!("{} callers, {took:.1?}, {build} build, {}", CALLERS, server.name());
+    println!("{CALLERS} callers, {took:.1?}, {build} build, {}", server.name());
+    println!("the longest stall of this process: {stall:.1?}");
     println!("{faults}\n{books}{vitals}");
     println!("{:?}", limiter.health());
-    books.balance(&faults, took);
+    books.balance(&faults, took, stall);
     vitals.assess();
 
     // What is left when nobody calls: the connections, the sampler being gone.

@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -13,6 +14,7 @@ use tokio::{runtime::Handle, time::sleep};
 
 use crate::CALLERS;
 
+const TICK: Duration = Duration::from_millis(10);
 const INTERVAL: Duration = Duration::from_millis(250);
 /// How much more memory may be taken at the end: a quarter, and so many KiB.
 const MORE_MEMORY: u64 = 8 * 1_024;
@@ -21,7 +23,7 @@ const MORE_FILES: usize = 8;
 /// How many more tasks may be alive at any time: a request may have one of its own.
 const MORE_TASKS: usize = CALLERS;
 /// Tasks that end by themselves do so by then.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
@@ -99,6 +101,20 @@ fn memory_of(samples: &[Sample]) -> Option<u64> {
 
 fn most_files(samples: &[Sample]) -> Option<usize> {
     samples.iter().filter_map(|sample| sample.files).max()
+}
+
+/// The longest time for which a thread that had to run could not: another's work, on a busy machine,
+/// holds up this process as a whole.
+pub(crate) fn watch_stalls(stop: Arc<AtomicBool>) -> JoinHandle<Duration> {
+    thread::spawn(move || {
+        let mut longest = Duration::ZERO;
+        while !stop.load(Ordering::SeqCst) {
+            let begun = Instant::now();
+            thread::sleep(TICK);
+            longest = longest.max(begun.elapsed().saturating_sub(TICK));
+        }
+        longest
+    })
 }
 
 /// KiB of memory that no file is behind.
