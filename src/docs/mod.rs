@@ -10,3 +10,6 @@ pub mod architecture {}
 #[doc = ""]
 #[doc = include_str!("comparison.svg")]
 pub mod comparison {}
+
+#[doc = include_str!("operation.md")]
+pub mod operation {}
