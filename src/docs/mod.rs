@@ -5,3 +5,6 @@ pub mod algorithms {}
 
 #[doc = include_str!("architecture.md")]
 pub mod architecture {}
+
+#[doc = include_str!("failure.md")]
+pub mod failure {}
