@@ -83,7 +83,7 @@ impl fmt::Display for Cell {
         let outcomes = self.outcomes.iter().map(|(outcome, count)| format!("{outcome}: {count}"));
         write!(
             f,
-            "| {} | {:?} | {} | {:.1?} | {:.1?} | {:.1?} | {:.1?} | {:.0?} | {} | {} |",
+            "| {} | {:?} | {} | {:.1?} | {:.1?} | {:.1?} | {:.1?} | {} | {} | {} |",
             self.event.name(),
             self.under,
             outcomes.collect::<Vec<_>>().join(", "),
@@ -91,8 +91,11 @@ impl fmt::Display for Cell {
             self.per_mille(990),
             self.per_mille(999),
             self.per_mille(1000),
-            self.back_after,
-            self.attempts.map_or_else(|| "?".to_owned(), |rate| format!("{rate:.1}")),
+            match self.back_after.as_millis() {
+                0 => "at once".to_owned(),
+                millis => format!("{millis} ms"),
+            },
+            self.attempts.map_or_else(|| "unknown".to_owned(), |rate| format!("{rate:.1}")),
             self.admissions(),
         )
     }

@@ -81,8 +81,10 @@ impl World {
         // A frozen server accepts what came meanwhile before it answers a second command.
         self.server.command(&["TIME"]);
         let info = self.server.command(&["INFO", "stats"]);
-        let line = info.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
-        line.and_then(|count| count.trim().parse().ok())
+        let count = |name: &str| -> Option<u64> {
+            info.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+        };
+        Some(count("total_connections_received:")? + count("rejected_connections:")?)
     }
 
     /// The event begins: what is asked after this has what it brings.
