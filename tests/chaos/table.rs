@@ -18,7 +18,7 @@ use crate::{
 
 const SHORT: Plan = Plan {
     before: Duration::from_millis(100),
-    hold: Duration::from_millis(500),
+    hold: Duration::from_millis(600),
     quiet: Duration::from_millis(150),
 };
 const FULL: Plan = Plan {

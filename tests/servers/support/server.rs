@@ -149,8 +149,7 @@ impl RedisServer {
 
     /// One attempt; `false` if somebody else has the port.
     async fn launch(&mut self) -> bool {
-        self.process =
-            launch(self.dir.path(), self.port, &self.args, &self.environment).await;
+        self.process = launch(self.dir.path(), self.port, &self.args, &self.environment).await;
         if self.process.is_some() {
             // Any reply will do: an error may be what the options ask for.
             _ = self.try_command(&["PING"]);
