@@ -132,7 +132,8 @@ impl Callers {
     /// do.
     pub(crate) async fn until_well(&self, since: Duration, quiet: Duration) {
         let last = |of: &AtomicU64| Duration::from_micros(of.load(Ordering::Relaxed));
-        while self.now().saturating_sub(last(&self.shared.unwell).max(since)) < quiet {
+        let well_since = || last(&self.shared.unwell).max(since);
+        while last(&self.shared.well).saturating_sub(well_since()) < quiet {
             if self.now().saturating_sub(since) > BOUND {
                 let decided = self.now().saturating_sub(last(&self.shared.well));
                 assert!(decided < BOUND / 4, "Redis is well, and does not decide");
