@@ -16,7 +16,7 @@ use tokio::{
 };
 use tollgate::{
     Decision, Global, Limit, Limiter, OnFailure, Outcome, Policy, Quota, RateLimitLayer,
-    RedisStore, Source,
+    RedisStore, Source, StoreErrorKind,
 };
 use tower::{Layer as _, ServiceExt as _, service_fn};
 
@@ -57,6 +57,7 @@ pub(crate) fn is_well(outcome: &str) -> bool {
 /// Callers at work. They are gone when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Callers {
+    limiter: Limiter,
     shared: Arc<Shared>,
     tasks: JoinSet<Vec<Call>>,
 }
@@ -116,7 +117,14 @@ impl Callers {
                 calls
             });
         }
-        Self { shared, tasks }
+        Self { limiter, shared, tasks }
+    }
+
+    /// How often Redis failed so far, in each way; not what an open breaker turned back.
+    pub(crate) fn failures(&self) -> Vec<(StoreErrorKind, u64)> {
+        let health = self.limiter.health();
+        let kinds = StoreErrorKind::ALL.iter().filter(|kind| **kind != StoreErrorKind::BreakerOpen);
+        kinds.map(|kind| (*kind, health.failures(*kind))).filter(|(_, count)| *count > 0).collect()
     }
 
     /// The time since they began.

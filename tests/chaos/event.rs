@@ -28,7 +28,7 @@ pub(crate) enum Event {
 /// Who decides while it lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decides {
-    /// Redis, but for what a busy machine makes late.
+    /// Redis, which never fails, but for what a busy machine makes late.
     Redis,
     /// The policy alone.
     Policy,

@@ -69,9 +69,9 @@ fn write(rows: &Rows) -> io::Result<()> {
         "{server}; {CALLERS} callers, each with a pause of {PACE:?} between its requests; a {build} \
          build, {cores} cores for callers and server together. The scarce limit is {RATE} per second \
          with a burst of {BURST}; `Local` has a share of {SHARE}. The black hole is {hole}.\n\n\
-         | event | policy | requests | p50 | p99 | p99.9 | longest | back after | connects per second \
+         | event | policy | requests | failures of Redis | p50 | p99 | p99.9 | longest | back after | connects per second \
          | admitted, and at most, of the scarce limit |\n\
-         |---|---|---|--:|--:|--:|--:|--:|--:|---|\n"
+         |---|---|---|---|--:|--:|--:|--:|--:|--:|---|\n"
     );
     rows.values().for_each(|cell| text += &format!("{cell}\n"));
     fs::write(path, text)
@@ -81,12 +81,15 @@ fn write(rows: &Rows) -> io::Result<()> {
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outcomes = self.outcomes.iter().map(|(outcome, count)| format!("{outcome}: {count}"));
+        let failures =
+            self.failures.iter().map(|(kind, count)| format!("{}: {count}", kind.as_str()));
         write!(
             f,
-            "| {} | {:?} | {} | {:.1?} | {:.1?} | {:.1?} | {:.1?} | {} | {} | {} |",
+            "| {} | {:?} | {} | {} | {:.1?} | {:.1?} | {:.1?} | {:.1?} | {} | {} | {} |",
             self.event.name(),
             self.under,
             outcomes.collect::<Vec<_>>().join(", "),
+            failures.collect::<Vec<_>>().join(", "),
             self.per_mille(500),
             self.per_mille(990),
             self.per_mille(999),
