@@ -13,3 +13,6 @@ pub mod comparison {}
 
 #[doc = include_str!("operation.md")]
 pub mod operation {}
+
+#[doc = include_str!("failure.md")]
+pub mod failure {}
