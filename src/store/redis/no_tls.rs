@@ -7,7 +7,7 @@ use crate::store::StoreError;
 pub(super) const AVAILABLE: bool = false;
 
 #[derive(Clone, Default)]
-pub(super) struct Tls;
+pub(super) struct Tls {}
 
 impl Tls {
     pub(super) const fn is_set(&self) -> bool {
