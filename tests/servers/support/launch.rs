@@ -1,9 +1,11 @@
 //! Starts a server process and waits until it is ready.
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
     io,
     path::Path,
+    process::Command,
     time::{Duration, Instant},
 };
 
@@ -19,10 +21,17 @@ const START_BOUND: Duration = Duration::from_secs(20);
 /// # Panics
 ///
 /// If the server ends for another reason or is not ready in time; the message has its log.
-pub(crate) async fn launch(dir: &Path, port: u16, args: &[String]) -> Option<Process> {
+pub(crate) async fn launch(
+    dir: &Path,
+    port: u16,
+    args: &[String],
+    environment: &[(&'static str, OsString)],
+) -> Option<Process> {
     let log_path = dir.join("server.log");
     let read_log = || fs::read_to_string(&log_path).unwrap_or_default();
-    let mut process = spawn(dir, &log_path, port, args).expect("the server can be run");
+    let mut command = command(dir, &log_path, port, args).expect("a file for the log");
+    command.envs(environment.iter().cloned());
+    let mut process = Process::spawn(command).expect("the server can be run");
     let begun = Instant::now();
     loop {
         // Read after the check, so that the log of a process that ended is complete.
@@ -43,7 +52,7 @@ pub(crate) async fn launch(dir: &Path, port: u16, args: &[String]) -> Option<Pro
     }
 }
 
-fn spawn(dir: &Path, log: &Path, port: u16, args: &[String]) -> io::Result<Process> {
+fn command(dir: &Path, log: &Path, port: u16, args: &[String]) -> io::Result<Command> {
     let binary = Binary::find();
     let log = File::create(log)?;
     let mut command = process::command(&binary.path);
@@ -54,5 +63,5 @@ fn spawn(dir: &Path, log: &Path, port: u16, args: &[String]) -> io::Result<Proce
         .args(args)
         .stderr(log.try_clone()?)
         .stdout(log);
-    Process::spawn(command)
+    Ok(command)
 }

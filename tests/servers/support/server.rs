@@ -1,6 +1,7 @@
 //! A Redis (or Valkey) server of a test's own.
 
 use std::{
+    ffi::OsString,
     io,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -26,6 +27,7 @@ const ATTEMPTS: usize = 10;
 pub(crate) struct RedisServer {
     port: u16,
     args: Vec<String>,
+    environment: Vec<(&'static str, OsString)>,
     // Dropped before `dir`: the process ends before its folder goes.
     process: Option<Process>,
     control: Mutex<Option<Connection>>,
@@ -44,9 +46,18 @@ impl RedisServer {
     ///
     /// If it does not start; the message has the server's log.
     pub(crate) async fn start_with(args: &[&str]) -> Self {
+        Self::start_in(args, Vec::new()).await
+    }
+
+    /// Starts a server with further options and variables in its environment.
+    pub(crate) async fn start_in(
+        args: &[&str],
+        environment: Vec<(&'static str, OsString)>,
+    ) -> Self {
         let mut server = Self {
             port: free_port(),
             args: args.iter().map(|&arg| arg.to_owned()).collect(),
+            environment,
             process: None,
             control: Mutex::default(),
             dir: TempDir::with_prefix("tollgate-").expect("a temporary folder"),
@@ -138,7 +149,7 @@ impl RedisServer {
 
     /// One attempt; `false` if somebody else has the port.
     async fn launch(&mut self) -> bool {
-        self.process = launch(self.dir.path(), self.port, &self.args).await;
+        self.process = launch(self.dir.path(), self.port, &self.args, &self.environment).await;
         if self.process.is_some() {
             // Any reply will do: an error may be what the options ask for.
             _ = self.try_command(&["PING"]);
