@@ -2,8 +2,11 @@
 
 use std::{
     array, fmt,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-    time::Duration,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
 };
 
 use tollgate::{Source, StoreErrorKind};
@@ -15,6 +18,7 @@ use crate::{
         CLOSED, HANDLES, KEYS, LEASED, LOCAL, NAMES, OPEN, WIDE, is_shared, local_bound,
         shared_bound,
     },
+    vitals::Stalls,
 };
 
 /// How a request ended.
@@ -72,6 +76,8 @@ pub(crate) struct Books {
     /// Why requests were answered 503, and handles failed, by the place of the kind.
     failed: [AtomicU64; 16],
     handles_failed: [AtomicU64; 16],
+    /// Requests that took too long, at first sight: of which policy, and from when to when.
+    late: Mutex<Vec<(usize, Instant, Instant)>>,
 }
 
 /// A policy's.
@@ -99,13 +105,16 @@ impl Books {
         self.pages[policy].begun.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn ended(&self, policy: usize, end: End, took: Duration) {
-        let page = &self.pages[policy];
+    pub(crate) fn ended(&self, policy: usize, end: End, begun: Instant) {
+        let (page, now) = (&self.pages[policy], Instant::now());
         page.ends[end.place()].fetch_add(1, Relaxed);
         if let End::Failed(kind) = end {
             self.failed[place(kind)].fetch_add(1, Relaxed);
         }
-        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        if now - begun >= LONGEST {
+            self.late().push((policy, begun, now));
+        }
+        let took = u64::try_from((now - begun).as_micros()).unwrap_or(u64::MAX);
         page.longest.fetch_max(took, Relaxed);
     }
 
@@ -143,14 +152,12 @@ impl Books {
     }
 
     /// Fails where something is not as it must be.
-    pub(crate) fn balance(&self, faults: &Faults, took: Duration, stall: Duration) {
+    pub(crate) fn balance(&self, faults: &Faults, took: Duration, stalls: &Stalls) {
         for (at, page) in self.pages.iter().enumerate() {
             let name = NAMES[at];
             let count = |end| page.count(end);
             assert_eq!(count(End::Hung), 0, "hung, of `{name}`:\n{self}");
             assert_eq!(count(End::Unexpected), 0, "of `{name}`:\n{self}");
-            let longest = Duration::from_micros(page.longest.load(Relaxed));
-            assert!(longest < LONGEST + stall, "`{name}` took {longest:?}:\n{self}");
 
             // All that began has ended, and the service saw what was admitted.
             let ends: u64 = page.ends.iter().map(|end| end.load(Relaxed)).sum();
@@ -173,7 +180,16 @@ impl Books {
             assert_eq!(never, 0, "`{name}` does what its policy does not say:\n{self}");
             self.within_bounds(at, faults.restarts + 1, took);
         }
+        for (policy, begun, ended) in self.late().iter() {
+            let took = *ended - *begun;
+            let took = took.saturating_sub(stalls.within(*begun, *ended));
+            assert!(took < LONGEST, "`{}` took {took:?}:\n{self}", NAMES[*policy]);
+        }
         self.as_expected();
+    }
+
+    fn late(&self) -> MutexGuard<'_, Vec<(usize, Instant, Instant)>> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn within_bounds(&self, policy: usize, lives: u64, took: Duration) {

@@ -38,7 +38,7 @@ use self::{
     books::Books,
     support::RedisServer,
     turn::Turn,
-    vitals::{Vitals, alive_tasks, open_files, tasks_come_down_to},
+    vitals::{Stalls, Vitals, alive_tasks, open_files, tasks_come_down_to},
 };
 
 const CALLERS: usize = 96;
@@ -77,7 +77,7 @@ async fn run(time: Duration) {
     }
     let begun = Instant::now();
     let vitals = tokio::spawn(Vitals::watch(Arc::clone(&stop)));
-    let stalls = vitals::watch_stalls(Arc::clone(&stop));
+    let stalls = Stalls::watch(Arc::clone(&stop));
     let faults = faults::play(&mut server, &books, begun + time).await;
     stop.store(true, Ordering::SeqCst);
     while let Some(ended) = callers.join_next().await {
@@ -85,14 +85,14 @@ async fn run(time: Duration) {
     }
     let took = begun.elapsed();
     let vitals = vitals.await.expect("no panic");
-    let stall = stalls.join().expect("no panic");
+    let stalls = stalls.join().expect("no panic");
 
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     println!("{CALLERS} callers, {took:.1?}, {build} build, {}", server.name());
-    println!("the longest stall of this process: {stall:.1?}");
+    println!("the longest stall of this process: {:.1?}", stalls.longest());
     println!("{faults}\n{books}{vitals}");
     println!("{:?}", limiter.health());
-    books.balance(&faults, took, stall);
+    books.balance(&faults, took, &stalls);
     vitals.assess();
 
     // What is left when nobody calls: the connections, the sampler being gone.

@@ -27,6 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
+    at: Duration,
     /// KiB that no file is behind.
     memory: Option<u64>,
     files: Option<usize>,
@@ -40,10 +41,10 @@ pub(crate) struct Vitals(Vec<Sample>);
 impl Vitals {
     /// Samples until it is told to stop.
     pub(crate) async fn watch(stop: Arc<AtomicBool>) -> Self {
-        let mut samples = Vec::new();
+        let (begun, mut samples) = (Instant::now(), Vec::new());
         while !stop.load(Ordering::SeqCst) {
             let (memory, files) = (memory(), open_files());
-            samples.push(Sample { memory, files, tasks: alive_tasks() });
+            samples.push(Sample { at: begun.elapsed(), memory, files, tasks: alive_tasks() });
             sleep(INTERVAL).await;
         }
         Self(samples)
@@ -76,9 +77,8 @@ impl fmt::Display for Vitals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let step = self.0.len().div_ceil(12).max(1);
         writeln!(f, "| at | memory, KiB | files | tasks |\n|---:|---:|---:|---:|")?;
-        for (at, Sample { memory, files, tasks }) in self.0.iter().enumerate().step_by(step) {
+        for Sample { at, memory, files, tasks } in self.0.iter().step_by(step) {
             let (memory, files) = (memory.unwrap_or(0), files.unwrap_or(0));
-            let at = INTERVAL * u32::try_from(at).unwrap_or(u32::MAX);
             writeln!(f, "| {at:.1?} | {memory} | {files} | {tasks} |")?;
         }
         let (first, last) = self.thirds();
@@ -103,18 +103,38 @@ fn most_files(samples: &[Sample]) -> Option<usize> {
     samples.iter().filter_map(|sample| sample.files).max()
 }
 
-/// The longest time for which a thread that had to run could not: another's work, on a busy machine,
-/// holds up this process as a whole.
-pub(crate) fn watch_stalls(stop: Arc<AtomicBool>) -> JoinHandle<Duration> {
-    thread::spawn(move || {
-        let mut longest = Duration::ZERO;
-        while !stop.load(Ordering::SeqCst) {
-            let begun = Instant::now();
-            thread::sleep(TICK);
-            longest = longest.max(begun.elapsed().saturating_sub(TICK));
-        }
-        longest
-    })
+/// Times in which a thread that had to run could not: others' work, on a busy machine, holds up this
+/// process as a whole.
+#[derive(Debug)]
+pub(crate) struct Stalls(Vec<(Instant, Instant)>);
+
+impl Stalls {
+    /// Watches until it is told to stop.
+    pub(crate) fn watch(stop: Arc<AtomicBool>) -> JoinHandle<Self> {
+        thread::spawn(move || {
+            let mut stalls = Vec::new();
+            while !stop.load(Ordering::SeqCst) {
+                let begun = Instant::now();
+                thread::sleep(TICK);
+                if begun.elapsed() > 2 * TICK {
+                    stalls.push((begun + TICK, Instant::now()));
+                }
+            }
+            Self(stalls)
+        })
+    }
+
+    /// How much of this time they took.
+    pub(crate) fn within(&self, begun: Instant, ended: Instant) -> Duration {
+        let part = |(from, to): &(Instant, Instant)| {
+            (*to).min(ended).saturating_duration_since((*from).max(begun))
+        };
+        self.0.iter().map(part).sum()
+    }
+
+    pub(crate) fn longest(&self) -> Duration {
+        self.0.iter().map(|(from, to)| *to - *from).max().unwrap_or_default()
+    }
 }
 
 /// KiB of memory that no file is behind.
