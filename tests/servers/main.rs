@@ -10,13 +10,19 @@ mod costs;
 mod denials;
 mod differential;
 mod exact;
+mod hostile;
 mod lua_faults;
 mod outage;
 mod refusals;
 mod replay;
+mod rights;
 mod script;
 mod script_cache;
 mod startup;
 mod support;
 #[path = "../tally/mod.rs"]
 mod tally;
+#[cfg(feature = "tls")]
+mod tls;
+mod urls;
+mod versions;

@@ -10,7 +10,7 @@ function close_target() {
   close_target()
   target = 1
   told = 0
-  row = /tests\/(servers|gateway)\// ? server : "memory"
+  row = /tests\/(servers|soak|gateway)\// ? server : "memory"
 }
 
 /^test result: / {

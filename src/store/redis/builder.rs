@@ -2,11 +2,18 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use deadpool_redis::{
     Manager, Pool, Runtime,
-    redis::{AsyncConnectionConfig, ConnectionInfo, IntoConnectionInfo as _, io::tcp::TcpSettings},
+    redis::{AsyncConnectionConfig, ConnectionInfo},
 };
 
-use super::{Inner, RedisStore, error, gather::Gathering, slots::Slots};
-use crate::store::{StoreError, StoreErrorKind};
+use super::{
+    Inner, RedisStore,
+    error::{self, misconfigured},
+    gather::Gathering,
+    slots::Slots,
+    tls::Tls,
+    url::{self, Transport},
+};
+use crate::store::StoreError;
 
 /// Begins with the version of the form in which states are kept.
 const DEFAULT_PREFIX: &str = "tg1";
@@ -17,11 +24,6 @@ const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_CONNECTIONS: usize = 64;
 const MAX_DEADLINE: Duration = Duration::from_secs(60);
 const MAX_PREFIX: usize = 64;
-/// A peer that acknowledges nothing for so long is gone, whatever the kernel hopes.
-const USER_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Schemes that the client knows; a URL with one of them has another fault.
-const SCHEMES: [&str; 5] = ["redis", "valkey", "redis+unix", "valkey+unix", "unix"];
 
 /// Where connections come from.
 #[derive(Clone)]
@@ -39,6 +41,7 @@ pub struct RedisStoreBuilder {
     deadline: Duration,
     connect_timeout: Duration,
     prefix: Box<str>,
+    pub(super) tls: Tls,
 }
 
 impl RedisStoreBuilder {
@@ -49,6 +52,7 @@ impl RedisStoreBuilder {
             deadline: DEFAULT_DEADLINE,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             prefix: DEFAULT_PREFIX.into(),
+            tls: Tls::default(),
         }
     }
 
@@ -84,31 +88,42 @@ impl RedisStoreBuilder {
     ///
     /// # Errors
     ///
-    /// If a setting is out of its bounds, or the server cannot be reached or used.
+    /// If a setting is out of its bounds, or the server cannot be reached or used: it is too old, say,
+    /// or lacks scripts.
     pub async fn connect(self) -> Result<RedisStore, StoreError> {
         let store = self.connect_lazy()?;
         store.0.slots.connect().await?;
         Ok(store)
     }
 
-    /// Connects with the first request. While the server cannot be reached, requests fail and the
-    /// failure policy decides.
+    /// Connects with the first request. While the server cannot be reached or used, requests fail and
+    /// the failure policy decides.
     ///
     /// # Errors
     ///
-    /// If a setting is out of its bounds.
+    /// If a setting is out of its bounds, or the URL or a certificate cannot be used.
     pub fn connect_lazy(self) -> Result<RedisStore, StoreError> {
         self.check()?;
-        let pool = match &self.target {
-            Target::Url(url) => self.pool(url)?,
-            Target::Pool(pool) => pool.clone(),
-        };
-        Ok(self.open(pool))
+        match &self.target {
+            Target::Url(url) => {
+                let info = self.tls.apply(url::connection_info(url)?)?;
+                let (transport, pool) = (Transport::of(&info), self.pool(info)?);
+                Ok(self.open(pool, transport))
+            }
+            Target::Pool(_) if self.tls.is_set() => Err(misconfigured(
+                "certificates are given, but the connections come from a pool that has its own"
+                    .to_owned(),
+            )),
+            Target::Pool(pool) => {
+                let pool = pool.clone();
+                Ok(self.open(pool, Transport::Other))
+            }
+        }
     }
 
-    pub(super) fn open(self, pool: Pool) -> RedisStore {
+    pub(super) fn open(self, pool: Pool, transport: Transport) -> RedisStore {
         RedisStore(Arc::new(Inner {
-            slots: Slots::new(pool, self.connections, self.connect_timeout),
+            slots: Slots::new(pool, transport, self.connections, self.connect_timeout),
             gathering: Gathering::new(self.connections, self.deadline),
             deadline: self.deadline,
             prefix: self.prefix,
@@ -141,12 +156,10 @@ impl RedisStoreBuilder {
         Ok(())
     }
 
-    fn pool(&self, url: &str) -> Result<Pool, StoreError> {
-        let info = connection_info(url)?;
-        // The deadline bounds answers, so the client need not run a timer of its own.
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.connect_timeout))
-            .set_response_timeout(None);
+    fn pool(&self, info: ConnectionInfo) -> Result<Pool, StoreError> {
+        // All of it is bounded here, so the client need not run timers of its own.
+        let config =
+            AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let manager = Manager::new_with_config(info, config).map_err(error::classify)?;
         Pool::builder(manager)
             .max_size(self.connections)
@@ -156,30 +169,7 @@ impl RedisStoreBuilder {
     }
 }
 
-/// The error never holds the URL, which may hold a password.
-fn connection_info(url: &str) -> Result<ConnectionInfo, StoreError> {
-    let info = url.into_connection_info().map_err(|cause| {
-        misconfigured(match url.split_once("://") {
-            Some((scheme, _)) if SCHEMES.contains(&scheme) => {
-                format!("the URL of the Redis server: {cause}")
-            }
-            Some((scheme, _)) => format!(
-                "the URL of the Redis server has the scheme `{scheme}`: `redis://` is expected"
-            ),
-            None => "the URL of the Redis server must begin with `redis://`".to_owned(),
-        })
-    })?;
-    let tcp = TcpSettings::default().set_nodelay(true);
-    #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
-    let tcp = tcp.set_user_timeout(USER_TIMEOUT);
-    Ok(info.set_tcp_settings(tcp))
-}
-
-fn misconfigured(message: String) -> StoreError {
-    StoreError::new(StoreErrorKind::Misconfigured, message)
-}
-
-/// A URL may hold a password.
+/// A URL may hold a password, and a key is a secret.
 impl fmt::Debug for RedisStoreBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisStoreBuilder")

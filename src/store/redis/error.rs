@@ -5,7 +5,15 @@ use deadpool_redis::{
     redis::{ErrorKind, RedisError, ServerErrorKind},
 };
 
+use super::{tls, url::Transport};
 use crate::store::{StoreError, StoreErrorKind};
+
+/// The most characters of an error's text. What a server sends may be of any length.
+const MAX_TEXT: usize = 500;
+
+pub(super) fn misconfigured(message: String) -> StoreError {
+    StoreError::new(StoreErrorKind::Misconfigured, message)
+}
 
 /// The server does not know the script, so nothing ran.
 pub(super) fn is_no_script(error: &RedisError) -> bool {
@@ -16,11 +24,15 @@ pub(super) fn is_no_script(error: &RedisError) -> bool {
 /// a server that was demoted, or it is not authenticated.
 pub(super) fn breaks_connection(error: &RedisError) -> bool {
     error.is_unrecoverable_error()
+        || (error.is_io_error() && !error.is_timeout())
         || matches!(error.code(), Some("READONLY" | "NOAUTH"))
         || error.to_string().contains("-READONLY ")
 }
 
 pub(super) fn classify(error: RedisError) -> StoreError {
+    if let Some(message) = tls::fault(&error) {
+        return misconfigured(one_line(&message)).with_source(error);
+    }
     let message = match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("Redis: {code} {detail}"),
         _ => format!("Redis: {error}"),
@@ -38,6 +50,23 @@ pub(super) fn pool(error: PoolError) -> StoreError {
     }
 }
 
+/// A connection could not be made. One without TLS that is closed at once, or answers in no known
+/// form, may be one to a server with TLS.
+pub(super) fn connecting(error: PoolError, transport: Transport) -> StoreError {
+    let closed = |cause: &RedisError| {
+        cause.kind() == ErrorKind::Parse
+            || (cause.is_connection_dropped() && !cause.is_connection_refusal())
+    };
+    match error {
+        PoolError::Backend(cause) if transport == Transport::Tcp && closed(&cause) => {
+            let text = one_line(&cause.to_string());
+            let message = format!("Redis: {text}; the URL of a server with TLS has `rediss://`");
+            StoreError::new(kind(&cause), message).with_source(cause)
+        }
+        other => pool(other),
+    }
+}
+
 /// A key that the script could not use: a text that begins with the server's code.
 pub(super) fn fault(text: &[u8]) -> StoreError {
     let text = String::from_utf8_lossy(text);
@@ -50,8 +79,9 @@ pub(super) fn fault(text: &[u8]) -> StoreError {
 }
 
 /// What a server sends reaches logs, in which it must not begin lines of its own.
-fn one_line(text: &str) -> String {
-    text.trim().replace(char::is_control, " ")
+pub(super) fn one_line(text: &str) -> String {
+    let plain = |char: char| if char.is_control() { ' ' } else { char };
+    text.trim().chars().take(MAX_TEXT).map(plain).collect()
 }
 
 fn kind(error: &RedisError) -> StoreErrorKind {
@@ -61,6 +91,10 @@ fn kind(error: &RedisError) -> StoreErrorKind {
         }
         _ if error.is_timeout() => StoreErrorKind::Timeout,
         ErrorKind::Io => StoreErrorKind::Unreachable,
+        // The connection was closed within an answer.
+        ErrorKind::Parse if error.to_string().contains("Unexpected end of input") => {
+            StoreErrorKind::Unreachable
+        }
         _ => {
             let detail = error.detail().unwrap_or_default();
             error.code().map_or(StoreErrorKind::Unexpected, |code| server(code, detail))

@@ -13,7 +13,7 @@ use std::{
 
 use deadpool_redis::redis::Value;
 use smallvec::SmallVec;
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{sync::oneshot, task::yield_now, time::timeout};
 
 use super::{
     Inner,
@@ -179,6 +179,8 @@ impl Driver {
     pub(super) async fn drive(mut self) {
         while let Some(batch) = self.inner.gathering.take(self.number) {
             self.inner.ask_for(batch).await;
+            // Those that were answered come back first, and go out with the next batch.
+            yield_now().await;
         }
         self.ended = true;
     }

@@ -4,11 +4,16 @@ mod builder;
 mod call;
 mod error;
 mod gather;
+mod greeting;
 mod parameters;
 mod script;
 mod slot;
 mod slots;
 mod source;
+#[cfg_attr(feature = "tls", path = "tls.rs")]
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
+mod tls;
+mod url;
 mod wire;
 
 use std::{fmt, iter, pin::Pin, sync::Arc, time::Duration};
@@ -26,6 +31,7 @@ use self::{
     gather::{Driver, Entry, Gathering},
     slot::Link,
     slots::Slots,
+    url::Transport,
     wire::Request,
 };
 use super::{Answer, Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check, check_refunds};
@@ -56,11 +62,33 @@ use super::{Answer, Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check
 /// # The server
 ///
 /// Redis from 6.2 or Valkey. An eviction policy such as `allkeys-lru` makes the server forget limits
-/// when its memory is full; give them a server, or at least a policy, that does not. The user needs
-/// the commands `EVALSHA`, `EVAL`, `SCRIPT LOAD`, `TIME`, `GET`, `SET`, `INCRBY`, `EXPIREAT` and
-/// `PING` on keys that begin with the prefix, and `DEL` to [reset](crate::Limiter::reset) one; for
-/// sliding logs also `ZREVRANGE`, `ZCOUNT`, `ZCARD`, `ZRANGE`, `ZRANGEBYSCORE`, `ZADD`,
-/// `ZREMRANGEBYSCORE` and `ZREMRANGEBYRANK`.
+/// when its memory is full; give them a server, or at least a policy, that does not. A server that is
+/// too old, or that has no scripts, is refused: by [`connect`](Self::connect), or with the first request
+/// of a store that connects lazily.
+///
+/// URLs have the form `redis://[user][:password@]host[:port][/database]`, or
+/// `redis+unix:///path[?db=number&user=name&pass=password]`; `valkey://`, `valkey+unix://` and `unix://`
+/// mean the same. In a user and a password, characters such as `@ : / ? # %` and spaces are written as
+/// `%40` and so on.
+///
+/// `rediss://` and `valkeys://` stand for TLS, and need the cargo feature `tls`. The server's certificate
+/// and name are always checked. The builder takes a root certificate of your own, and one to show to
+/// the server. TLS is that of `rustls`, with the provider that the process has installed, or else `ring`,
+/// which is then installed.
+///
+/// # The user's rights
+///
+/// These are enough, for a store with the default prefix:
+///
+/// ```text
+/// ACL SETUSER limits on >password ~tg1:* resetchannels -@all +evalsha +eval +script|load +time +ping
+///   +get +set +incrby +expireat
+///   +zadd +zcard +zcount +zrange +zrangebyscore +zrevrange +zremrangebyscore +zremrangebyrank
+///   +del
+/// ```
+///
+/// The third line is for [sliding logs](crate::Algorithm::SlidingLog), the last one to
+/// [reset](crate::Limiter::reset) a limit.
 ///
 /// A connection uses the Tokio runtime, with its timers, that it was made in.
 #[derive(Clone)]
@@ -83,8 +111,7 @@ impl RedisStore {
         Self::builder(url).connect().await
     }
 
-    /// A store with settings of your own. URLs have the form
-    /// `redis://[user][:password@]host[:port][/database]`, or `redis+unix:///path`.
+    /// A store with settings of your own.
     pub fn builder(url: impl AsRef<str>) -> RedisStoreBuilder {
         RedisStoreBuilder::new(Target::Url(url.as_ref().into()))
     }
@@ -95,7 +122,7 @@ impl RedisStore {
     /// The pool's settings apply to connecting; Nagle's algorithm should be off in them.
     #[must_use]
     pub fn from_pool(pool: Pool) -> Self {
-        RedisStoreBuilder::new(Target::Pool(pool.clone())).open(pool)
+        RedisStoreBuilder::new(Target::Pool(pool.clone())).open(pool, Transport::Other)
     }
 
     /// A store with settings of your own, whose connections come from a pool of yours.
@@ -138,14 +165,15 @@ impl Store for RedisStore {
             Ok(()) if refunds.is_empty() => return Reply::now(Ok(())),
             Ok(()) => {}
         }
-        self.run(Call::refund(&self.0.prefix, refunds), wire::refunded)
+        let count = refunds.len();
+        self.run(Call::refund(&self.0.prefix, refunds), move |value| wire::refunded(value, count))
     }
 
     fn reset(&self, keys: &[&[u8]]) -> Reply<()> {
         if keys.is_empty() {
             return Reply::now(Ok(()));
         }
-        self.run(Call::reset(&self.0.prefix, keys), |_| Ok(()))
+        self.run(Call::reset(&self.0.prefix, keys), wire::forgotten)
     }
 
     fn identity(&self) -> Option<usize> {
@@ -159,7 +187,11 @@ impl Store for RedisStore {
 }
 
 impl RedisStore {
-    fn run(&self, call: Call, read: fn(&Value) -> Result<(), StoreError>) -> Reply<()> {
+    fn run(
+        &self,
+        call: Call,
+        read: impl FnOnce(&Value) -> Result<(), StoreError> + Send + 'static,
+    ) -> Reply<()> {
         if let Err(error) = check_runtime() {
             return Reply::now(Err(error));
         }

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Ten thousand million million: the script keeps at most 16 digits.
-const EXACT: u64 = 10_000_000_000_000_000;
+pub(super) const EXACT: u64 = 10_000_000_000_000_000;
 /// A sliding counter keeps at most 10 digits.
 const COUNT: u64 = 10_000_000_000;
 
@@ -61,6 +61,7 @@ pub(super) fn reading(meter: &Meter, x: u64, rest: [u64; 2], now: Timestamp) -> 
             let start = counter.counts(None, now).0.start;
             Reading::SlidingCounter(Counts { start, current: x, previous: y })
         }
+        Meter::FixedWindow(_) if y > 0 => return None,
         Meter::FixedWindow(window) => {
             Reading::FixedWindow(WindowCount { start: window.around(now).0, used: x })
         }

@@ -11,8 +11,9 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     error,
-    script::{ACQUIRE, REFUND},
+    greeting::greet,
     slot::{Link, Slot, State},
+    url::Transport,
 };
 use crate::store::{StoreError, StoreErrorKind};
 
@@ -27,16 +28,23 @@ struct Shared {
     next: AtomicUsize,
     closed: AtomicBool,
     pool: Pool,
+    transport: Transport,
     connect_timeout: Duration,
 }
 
 impl Slots {
-    pub(super) fn new(pool: Pool, count: usize, connect_timeout: Duration) -> Self {
+    pub(super) fn new(
+        pool: Pool,
+        transport: Transport,
+        count: usize,
+        connect_timeout: Duration,
+    ) -> Self {
         Self(Arc::new(Shared {
             slots: std::iter::repeat_with(Slot::new).take(count).collect(),
             next: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             pool,
+            transport,
             connect_timeout,
         }))
     }
@@ -117,24 +125,18 @@ impl Slots {
 impl Shared {
     async fn open(&self) -> Result<redis::aio::MultiplexedConnection, StoreError> {
         let open = async {
-            let pooled = self.pool.get().await.map_err(error::pool)?;
+            let pooled = self.pool.get().await;
+            let pooled = pooled.map_err(|cause| error::connecting(cause, self.transport))?;
             let mut connection = Connection::take(pooled);
-            // A server that wants a password first closes on a text as long as the script, without
-            // a word about the password.
-            let ping = connection.send_packed_command(&redis::cmd("PING")).await;
-            let _pong = ping.and_then(|value| value.extract_error()).map_err(error::classify)?;
-            for script in [&ACQUIRE, &REFUND] {
-                let load = redis::cmd("SCRIPT").arg("LOAD").arg(script.source()).take();
-                let loaded = connection.send_packed_command(&load).await;
-                let _sha =
-                    loaded.and_then(|value| value.extract_error()).map_err(error::classify)?;
-            }
+            greet(&mut connection).await?;
             Ok(connection)
         };
         timeout(self.connect_timeout, open).await.unwrap_or_else(|_elapsed| {
+            // A server without TLS waits for the end of what it takes for a command.
+            let hint = if self.transport == Transport::Tls { "; is TLS spoken there?" } else { "" };
             Err(StoreError::new(
                 StoreErrorKind::Timeout,
-                format!("no connection to Redis within {:?}", self.connect_timeout),
+                format!("no connection to Redis within {:?}{hint}", self.connect_timeout),
             ))
         })
     }

@@ -3,7 +3,10 @@
 use deadpool_redis::redis::Value;
 use smallvec::SmallVec;
 
-use super::{error, parameters};
+use super::{
+    error,
+    parameters::{self, EXACT},
+};
 use crate::{
     algorithm::{Meter, Reading},
     decision::{Source, Stamp, Standing},
@@ -11,14 +14,22 @@ use crate::{
     time::Timestamp,
 };
 
-/// Whether a refund was made: the fault of a key that held something else is an error.
-pub(super) fn refunded(value: &Value) -> Result<(), StoreError> {
-    let Value::Array(values) = value else { return Err(unexpected()) };
-    values.iter().skip(1).try_for_each(|value| match value {
-        Value::Int(_) => Ok(()),
+/// Whether so many refunds were made: the fault of a key that held something else is an error.
+pub(super) fn refunded(value: &Value, refunds: usize) -> Result<(), StoreError> {
+    let (_now, values) = answers(value, refunds)?;
+    values.iter().try_for_each(|value| match value {
+        Value::Int(1) => Ok(()),
         Value::BulkString(fault) => Err(error::fault(fault)),
         _ => Err(unexpected()),
     })
+}
+
+/// Whether states were forgotten, however many there were.
+pub(super) fn forgotten(value: &Value) -> Result<(), StoreError> {
+    match value {
+        Value::Int(0..) => Ok(()),
+        _ => Err(unexpected()),
+    }
 }
 
 /// One request as the script wants it, and what is needed to read the answer.
@@ -85,8 +96,9 @@ impl Request {
     pub(super) fn answer(&self, now: Timestamp, values: &[Value]) -> Result<Answer, StoreError> {
         let mut standings: SmallVec<[Standing; 2]> = SmallVec::new();
         let mut readings: SmallVec<[Reading; 2]> = SmallVec::new();
+        let (mut charged, mut spared) = (false, false);
         for (hit, value) in self.hits.iter().zip(values) {
-            let (x, rest) = match numbers(value) {
+            let (x, rest, count) = match numbers(value) {
                 Ok(numbers) => numbers,
                 // What only watches is no reason to fail.
                 Err(_) if hit.shadow => {
@@ -98,11 +110,21 @@ impl Request {
             };
             let admitted = x >= 0;
             let x = if admitted { x } else { -1 - x }.unsigned_abs();
-            let reading = parameters::reading(&hit.meter, x, rest, now).ok_or_else(unexpected)?;
+            let reading = parameters::reading(&hit.meter, x, rest, now);
+            // A log foresees, and only a log.
+            let foresees = matches!(hit.meter, Meter::SlidingLog(_));
+            let reading = reading.filter(|_| foresees == (count == 3)).ok_or_else(unexpected)?;
             standings.push(hit.meter.standing(reading, hit.cost, admitted, now));
             readings.push(reading);
+            charged |= admitted;
+            spared |= !admitted && !hit.shadow;
         }
         let denied = standings.iter().zip(&self.hits).any(|(it, hit)| !it.fits && !hit.shadow);
+        // Where all that counts fits, it was charged; else nothing was.
+        let contradicts = if denied { charged } else { spared };
+        if contradicts {
+            return Err(unexpected());
+        }
         let found = if denied { readings.to_vec() } else { Vec::new() };
         Ok(Answer { now, source: Source::Redis, standings, found })
     }
@@ -115,7 +137,7 @@ pub(super) fn answers(value: &Value, hits: usize) -> Result<(Timestamp, &[Value]
     if values.len() != hits {
         return Err(unexpected());
     }
-    let now = u64::try_from(*now).map_err(|_| unexpected())?;
+    let now = u64::try_from(*now).ok().filter(|now| *now <= EXACT).ok_or_else(unexpected)?;
     Ok((Timestamp::from_micros(now), values))
 }
 
@@ -123,17 +145,17 @@ pub(super) fn answers(value: &Value, hits: usize) -> Result<(Timestamp, &[Value]
 const UNKNOWN: Standing =
     Standing { fits: true, remaining: 0, wait: Some(0), reset: 0, stamp: Stamp::new(0, 0) };
 
-/// The numbers of one hit's answer: the first one, and those that may follow it.
-fn numbers(value: &Value) -> Result<(i64, [u64; 2]), StoreError> {
+/// The numbers of one hit's answer: the first one, those that may follow it, and how many there are.
+fn numbers(value: &Value) -> Result<(i64, [u64; 2], usize), StoreError> {
     let number = |value: &Value| match value {
         Value::Int(number) => u64::try_from(*number).map_err(|_| unexpected()),
         _ => Err(unexpected()),
     };
     match value {
-        Value::Int(x) => Ok((*x, [0, 0])),
+        Value::Int(x) => Ok((*x, [0, 0], 1)),
         Value::Array(values) => match values.as_slice() {
-            [Value::Int(x), y] => Ok((*x, [number(y)?, 0])),
-            [Value::Int(x), y, z] => Ok((*x, [number(y)?, number(z)?])),
+            [Value::Int(x), y] => Ok((*x, [number(y)?, 0], 2)),
+            [Value::Int(x), y, z] => Ok((*x, [number(y)?, number(z)?], 3)),
             _ => Err(unexpected()),
         },
         Value::BulkString(fault) => Err(error::fault(fault)),
@@ -141,6 +163,6 @@ fn numbers(value: &Value) -> Result<(i64, [u64; 2]), StoreError> {
     }
 }
 
-fn unexpected() -> StoreError {
+pub(super) fn unexpected() -> StoreError {
     StoreError::new(StoreErrorKind::Unexpected, "Redis answered in a form that the script does not")
 }

@@ -13,6 +13,11 @@ fn only_the_redis_store_names_its_client() {
 }
 
 #[test]
+fn only_one_file_names_what_tls_is_made_of() {
+    only(&["rustls"], &rust(), |path| path == "src/store/redis/tls.rs");
+}
+
+#[test]
 fn only_telemetry_names_tracing_and_metrics() {
     only(&["tracing", "metrics"], &rust(), |path| path.starts_with("src/telemetry/"));
 }
@@ -56,6 +61,7 @@ fn each_feature_is_asked_for_in_one_place() {
         ("metrics", &["src/telemetry/mod.rs"][..]),
         ("axum", &["src/key/ip/peer.rs"]),
         ("redis", &["src/lib.rs", "src/store/mod.rs"]),
+        ("tls", &["src/store/redis/mod.rs"]),
     ];
     for (feature, places) in places {
         let asked = format!("feature = \"{feature}\"");

@@ -90,7 +90,7 @@ pub(super) fn evalsha(sha: &str, batch: &[Request<'_>], more: &[String]) -> Vec<
     let hits = batch.iter().map(Vec::len).sum::<usize>();
     let mut command = vec![b"EVALSHA".to_vec(), sha.into(), hits.to_string().into()];
     command.extend(batch.iter().flatten().map(|hit| hit.key.to_vec()));
-    let shapes: Vec<String> = batch.iter().map(|request| shape(request)).collect();
+    let shapes: Vec<String> = batch.iter().map(shape).collect();
     for run in shapes.chunk_by(|one, next| one == next) {
         command.extend([run.len().to_string().into(), run[0].clone().into()]);
     }

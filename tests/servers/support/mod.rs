@@ -8,6 +8,7 @@
 #![expect(clippy::disallowed_methods, reason = "the harness measures real time")]
 
 mod binary;
+pub(crate) mod fake;
 mod launch;
 mod load;
 mod log;
@@ -22,6 +23,7 @@ mod skip;
 pub(crate) use self::{
     load::{Load, Report},
     log::{Event, Log},
+    port::free_port,
     proxy::Proxy,
     resp::{Connection, Value},
     server::RedisServer,

@@ -1,0 +1,116 @@
+//! The server's URL. No error shows it, as it may hold a password.
+
+use deadpool_redis::redis::{
+    ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisResult, io::tcp::TcpSettings,
+    parse_redis_url,
+};
+
+use super::{error::misconfigured, tls};
+use crate::store::StoreError;
+
+const TCP: [&str; 2] = ["redis", "valkey"];
+const TLS: [&str; 2] = ["rediss", "valkeys"];
+const UNIX: [&str; 3] = ["unix", "redis+unix", "valkey+unix"];
+
+const TCP_FORM: &str = "[user][:password@]host[:port][/database]";
+const UNIX_FORM: &str = "/path[?db=number&user=name&pass=password]";
+
+/// A peer that acknowledges nothing for so long is gone, whatever the kernel hopes.
+#[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+const USER_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3);
+
+pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, StoreError> {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return Err(wrong(format!(
+            "must begin with a scheme, as in `redis://` or `redis://{TCP_FORM}`"
+        )));
+    };
+    let scheme = scheme.to_ascii_lowercase();
+    let known = |schemes: &[&str]| schemes.contains(&scheme.as_str());
+    let unix = known(&UNIX);
+    if known(&TLS) && !tls::AVAILABLE {
+        return Err(wrong(format!(
+            "has the scheme `{scheme}`, for which tollgate needs its cargo feature `tls`"
+        )));
+    }
+    if !unix && !known(&TCP) && !known(&TLS) {
+        let of =
+            if is_scheme(&scheme) { format!("the scheme `{scheme}`") } else { "no scheme".into() };
+        return Err(wrong(format!(
+            "has {of}: `redis://`, `rediss://` (TLS), `redis+unix://`, or the same with `valkey`, \
+             is expected"
+        )));
+    }
+    if rest.contains('#') {
+        return Err(wrong(
+            "has a `#`, which is written as `%23`; certificates are checked in any case".into(),
+        ));
+    }
+    let form = if unix { UNIX_FORM } else { TCP_FORM };
+    let info = parse(url, unix).ok_or_else(|| {
+        wrong(format!(
+            "is not of the form `{scheme}://{form}`; in a user and a password, characters such as \
+             `@ : / ? # %` are written as `%40 %3A %2F %3F %23 %25`"
+        ))
+    })?;
+    let info = info.map_err(|cause| wrong(format!("cannot be used: {cause}")))?;
+    let login = info.redis_settings().clone();
+    if login.db() < 0 {
+        return Err(wrong(format!("has the database {}: it must not be negative", login.db())));
+    }
+    // Without a password the client would not name the user either.
+    let nameless = login.username().is_some() && login.password().is_none();
+    let login = if nameless { login.set_password("") } else { login };
+    let tcp = TcpSettings::default().set_nodelay(true);
+    #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+    let tcp = tcp.set_user_timeout(USER_TIMEOUT);
+    Ok(info.set_redis_settings(login).set_tcp_settings(tcp))
+}
+
+/// What is known of the way to a server, for a hint where it fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Transport {
+    Tcp,
+    Tls,
+    /// A socket of the system, or the way of somebody else's pool.
+    Other,
+}
+
+impl Transport {
+    pub(super) fn of(info: &ConnectionInfo) -> Self {
+        match info.addr() {
+            ConnectionAddr::Tcp(..) => Self::Tcp,
+            ConnectionAddr::TcpTls { .. } => Self::Tls,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Nothing, if the URL is not of its form. The client ignores what it does not know.
+fn parse(url: &str, unix: bool) -> Option<RedisResult<ConnectionInfo>> {
+    let url = parse_redis_url(url)?;
+    let names: &[&str] = if unix { &["db", "user", "pass", "protocol"] } else { &["protocol"] };
+    let mut given = url.query_pairs();
+    if !given.all(|(name, _)| names.contains(&&*name)) {
+        return None;
+    }
+    if unix == url.has_host() || (unix && url.path().len() < 2) {
+        return None;
+    }
+    let database = url.path().trim_matches('/');
+    if !unix && !database.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(url.into_connection_info())
+}
+
+fn is_scheme(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'.' | b'-'))
+}
+
+fn wrong(message: String) -> StoreError {
+    misconfigured(format!("the URL of the Redis server {message}"))
+}
