@@ -30,7 +30,10 @@ fn limits_of_another_form() {
 #[test]
 fn others() {
     rejected(&["--listen", "nowhere"], &["'nowhere'", "such as 127.0.0.1:8080"]);
-    rejected(&["--redis", "http://localhost/"], &["--redis", "`http`", "`redis://` is expected"]);
+    rejected(
+        &["--redis", "http://localhost/"],
+        &["--redis", "`http`", "`redis://`", "is expected"],
+    );
     rejected(&["--redis", "localhost"], &["--redis", "must begin with `redis://`"]);
     rejected(&["--trust", "10.0.0.0/99"], &["\"10.0.0.0/99\"", "a range such as `10.0.0.0/8`"]);
     rejected(&["--on-failure", "panic"], &["'panic'", "allow, deny, local"]);
