@@ -92,7 +92,8 @@ impl Monitor {
     }
 
     fn answered(&self) {
-        if self.failing.load(Ordering::Relaxed) == 0 {
+        // While the breaker is open, the line that it closes is the one that tells of the end.
+        if self.failing.load(Ordering::Relaxed) == 0 || !self.is_closed() {
             return;
         }
         let last = self.last_failure.load(Ordering::Relaxed) >> KIND_BITS;
