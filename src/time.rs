@@ -13,6 +13,11 @@ pub(crate) const PICOS_PER_MICRO: u128 = 1_000_000;
 pub(crate) const PICOS_PER_SEC: u128 = 1_000_000_000_000;
 pub(crate) const MICROS_PER_SEC: u64 = 1_000_000;
 
+/// A span in whole microseconds.
+pub(crate) fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// A point in time: whole microseconds since the Unix epoch, as the store's clock told it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
@@ -33,8 +38,7 @@ impl Timestamp {
     /// The point `span` later, with `span` cut to whole microseconds.
     #[must_use]
     pub fn saturating_add(self, span: Duration) -> Self {
-        let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_add(micros))
+        Self(self.0.saturating_add(micros(span)))
     }
 
     /// Seconds since the Unix epoch, rounded up, so that whoever waits for them waits long enough.
@@ -70,7 +74,7 @@ impl MonotonicClock {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's clocks")]
     pub fn new() -> Self {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { origin: Instant::now(), unix: u64::try_from(unix.as_micros()).unwrap_or(u64::MAX) }
+        Self { origin: Instant::now(), unix: micros(unix) }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     algorithm::{Meter, Reading},
     decision::Source,
     store::{Answer, Hit},
-    time::{Clock, Timestamp},
+    time::{Clock, Timestamp, micros},
 };
 
 const SHARDS: usize = 16;
@@ -105,7 +105,7 @@ impl DenyCache {
             shards: std::array::from_fn(|_| Mutex::default()),
             hasher: RandomState::default(),
             clock,
-            longest: u64::try_from(longest.as_micros()).unwrap_or(u64::MAX),
+            longest: micros(longest),
             len: AtomicUsize::new(0),
         }
     }

@@ -57,8 +57,8 @@ impl LimiterBuilder {
         let fallback = self.fallback.unwrap_or_default();
         let is_local = self.store.is_local();
         let breaker = self.breaker.filter(|_| !is_local);
-        let monitor = Arc::new(Monitor::new(fallback.clock(), breaker));
         let direct = self.store;
+        let monitor = Arc::new(Monitor::new(Arc::clone(&direct), fallback.clock(), breaker));
         let store: Arc<dyn Store> = match breaker {
             Some(_) => Arc::new(Guard::new(Arc::clone(&direct), Arc::clone(&monitor))),
             None => Arc::clone(&direct),

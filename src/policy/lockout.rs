@@ -6,7 +6,7 @@ use super::PolicyError;
 use crate::{
     algorithm::Lock,
     quota::Quota,
-    time::{MICROS_PER_SEC, PICOS_PER_MICRO},
+    time::{MICROS_PER_SEC, PICOS_PER_MICRO, micros},
 };
 
 /// Ten years, as for quotas.
@@ -68,7 +68,7 @@ impl Lockout {
     /// [`Policy`](crate::Policy) refuses.
     #[must_use]
     pub fn lock(&self, quota: Quota) -> Lock {
-        let length = u64::try_from(self.length.as_micros()).unwrap_or(u64::MAX);
+        let length = micros(self.length);
         Lock::new(self.after, length, refill(quota).min(length))
     }
 

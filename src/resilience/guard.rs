@@ -1,4 +1,4 @@
-use std::{fmt, pin::Pin, sync::Arc};
+use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use super::Monitor;
 use crate::store::{Hit, Refund, Reply, Store, StoreError, StoreErrorKind, Ticket, Watch};
@@ -76,6 +76,10 @@ impl Store for Guard {
 
     fn identity(&self) -> Option<usize> {
         self.store.identity()
+    }
+
+    fn lateness(&self) -> Duration {
+        self.store.lateness()
     }
 
     fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

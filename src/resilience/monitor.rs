@@ -9,9 +9,9 @@ use super::{
 };
 use crate::{
     failure::StoreErrorKind,
-    store::{StoreError, Ticket, Watch},
+    store::{Moment, Store, StoreError, Ticket, Watch},
     telemetry,
-    time::{Clock, MICROS_PER_SEC, Timestamp},
+    time::{Clock, MICROS_PER_SEC, Timestamp, micros},
 };
 
 /// A store counts as failing until no request has failed for so long: one flaky key would else log
@@ -21,6 +21,7 @@ const QUIET: u64 = MICROS_PER_SEC;
 /// Knows how a store does: counts its failures, logs when they begin and end, and has its breaker.
 #[derive(Debug)]
 pub(crate) struct Monitor {
+    store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     circuit: Option<Circuit>,
     /// A bit for each kind of failure that was logged since the store last answered.
@@ -33,9 +34,14 @@ pub(crate) struct Monitor {
 const KIND_BITS: u32 = usize::BITS - (StoreErrorKind::COUNT - 1).leading_zeros();
 
 impl Monitor {
-    pub(crate) fn new(clock: Arc<dyn Clock>, breaker: Option<Breaker>) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        breaker: Option<Breaker>,
+    ) -> Self {
         let now = clock.now().as_micros();
         Self {
+            store,
             circuit: breaker.map(|breaker| Circuit::new(breaker, now)),
             clock,
             failing: AtomicU32::new(0),
@@ -71,16 +77,15 @@ impl Monitor {
 
     /// Lets a call to the store in. None, while the breaker is open.
     pub(super) fn enter(&self) -> Option<Ticket> {
-        let now = self.now();
         match &self.circuit {
             Some(circuit) => {
-                let ticket = circuit.enter(now)?;
+                let ticket = circuit.enter(self.moment())?;
                 if ticket.probe.is_some() {
                     flipped(Flip::Probing);
                 }
                 Some(ticket)
             }
-            None => Some(Ticket { asked: now, answers: 0, probe: None }),
+            None => Some(Ticket { asked: Moment::default(), answers: 0, probe: None }),
         }
     }
 
@@ -119,6 +124,10 @@ impl Monitor {
         }
     }
 
+    fn moment(&self) -> Moment {
+        Moment { time: self.now(), lateness: micros(self.store.lateness()) }
+    }
+
     fn now(&self) -> u64 {
         self.clock.now().as_micros()
     }
@@ -128,7 +137,7 @@ impl Watch for Monitor {
     fn heard(&self, ticket: Ticket, answer: Option<Result<(), &StoreError>>) {
         let Some(circuit) = &self.circuit else { return };
         let heard = answer.map_or(Heard::Nothing, what_it_says);
-        let Some(flip) = circuit.leave(ticket, self.now(), heard) else { return };
+        let Some(flip) = circuit.leave(ticket, self.moment(), heard) else { return };
         flipped(flip);
         if matches!(flip, Flip::Closed) {
             // The line that says so serves for the failures that came before.

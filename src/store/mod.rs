@@ -6,11 +6,11 @@ mod memory;
 pub mod redis;
 mod reply;
 
-use std::{fmt, pin::Pin, sync::Arc};
+use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use smallvec::SmallVec;
 
-pub(crate) use self::reply::{Ticket, Watch};
+pub(crate) use self::reply::{Moment, Ticket, Watch};
 pub use self::{
     error::{StoreError, StoreErrorKind},
     memory::{MemoryStore, MemoryStoreBuilder},
@@ -126,6 +126,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// How late this process was, in all, in what replies wait for: in sending what is asked, and in
+    /// hearing what is answered. A [`Breaker`](crate::Breaker) takes it from the time of a call, so that
+    /// an overloaded process does not take its store for slow. Zero, where that is not known.
+    fn lateness(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Finishes what is pending, before the process ends.
     fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::ready(()))
@@ -153,6 +160,10 @@ macro_rules! delegate {
 
             fn identity(&self) -> Option<usize> {
                 (**self).identity()
+            }
+
+            fn lateness(&self) -> Duration {
+                (**self).lateness()
             }
 
             fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

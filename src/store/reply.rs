@@ -26,11 +26,18 @@ pub(crate) trait Watch: Send + Sync {
     fn heard(&self, ticket: Ticket, answer: Option<Result<(), &StoreError>>);
 }
 
+/// A point in time, and how late this process had been by then in what calls wait for, in microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moment {
+    pub(crate) time: u64,
+    pub(crate) lateness: u64,
+}
+
 /// What a call was given when it was handed to a store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
-    /// When that was, in microseconds.
-    pub(crate) asked: u64,
+    /// When that was.
+    pub(crate) asked: Moment,
     /// Answers that had come by then.
     pub(crate) answers: u64,
     /// Its number, if it is there to find out whether the store answers again.

@@ -2,6 +2,7 @@
 
 mod closes;
 mod held;
+mod late;
 mod opens;
 mod queue;
 mod seen;

@@ -13,6 +13,7 @@ mod exact;
 mod hostile;
 mod lua_faults;
 mod outage;
+mod overload;
 mod refusals;
 mod replay;
 mod rights;

@@ -3,12 +3,11 @@ use std::sync::{
     atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
 };
 
-use super::{
-    Breaker, BreakerState,
-    pauses::{Pauses, micros},
-    window::Window,
+use super::{Breaker, BreakerState, pauses::Pauses, window::Window};
+use crate::{
+    store::{Moment, Ticket},
+    time::micros,
 };
-use crate::store::Ticket;
 
 /// Failures in a row must go on for so many microseconds: a connection that breaks fails a whole batch
 /// at once, and the next one may do.
@@ -20,6 +19,9 @@ const PATIENCE: u64 = 5_000_000;
 /// batches of 64 that travel side by side.
 const ROUND: u64 = 192;
 const PACE: u64 = 20_000;
+/// A store that answered nobody for so many microseconds fails, also if this process is late: those not
+/// counted for which it was.
+const SILENCE: u64 = 100_000;
 
 const CLOSED: u8 = 0;
 const OPEN: u8 = 1;
@@ -57,6 +59,8 @@ struct Inner {
     probe: u64,
     /// Whether the last one that asked was answered, but late.
     was_slow: bool,
+    /// The first of the calls that nobody answered while this process was late, and its fellows.
+    unanswered: Option<Ticket>,
 }
 
 /// What a call has heard from the store.
@@ -98,6 +102,7 @@ impl Circuit {
                 failing: 0,
                 probe: 0,
                 was_slow: false,
+                unanswered: None,
             }),
         }
     }
@@ -115,9 +120,10 @@ impl Circuit {
     }
 
     /// Lets a call to the store in, or not.
-    pub(crate) fn enter(&self, now: u64) -> Option<Ticket> {
+    pub(crate) fn enter(&self, asked: Moment) -> Option<Ticket> {
         let answers = self.answers.load(Relaxed);
-        let call = Ticket { asked: now, answers, probe: None };
+        let call = Ticket { asked, answers, probe: None };
+        let now = asked.time;
         if self.is_closed() {
             return Some(call);
         }
@@ -138,24 +144,27 @@ impl Circuit {
     }
 
     /// A call that was let in has ended.
-    pub(crate) fn leave(&self, ticket: Ticket, now: u64, heard: Heard) -> Option<Flip> {
-        if let Some(number) = ticket.probe {
-            return self.probed(number, now.saturating_sub(ticket.asked), now, heard);
+    pub(crate) fn leave(&self, ticket: Ticket, at: Moment, heard: Heard) -> Option<Flip> {
+        let now = at.time;
+        if ticket.probe.is_some() {
+            return self.probed(ticket, at, heard);
         }
         match heard {
             Heard::Nothing => None,
-            Heard::Answer => self.answered(ticket, now),
+            Heard::Answer => self.answered(ticket, at),
             Heard::Timeout if !self.is_slow(ticket, now) => None,
+            Heard::Timeout if was_late(ticket, at) && !self.is_silent(ticket, at) => None,
             Heard::Timeout | Heard::Failure => self.failed(ticket, now),
         }
     }
 
-    fn answered(&self, ticket: Ticket, now: u64) -> Option<Flip> {
+    fn answered(&self, ticket: Ticket, at: Moment) -> Option<Flip> {
+        let now = at.time;
         self.answers.fetch_add(1, Relaxed);
         if self.in_a_row.load(Relaxed) != 0 {
             self.in_a_row.store(0, Relaxed);
         }
-        let slow = now.saturating_sub(ticket.asked) > self.slower_than && self.is_slow(ticket, now);
+        let slow = taken(ticket, at) > self.slower_than && self.is_slow(ticket, now);
         if !slow && now < self.turn.load(Relaxed) {
             return None;
         }
@@ -177,7 +186,8 @@ impl Circuit {
             return None;
         }
         let in_a_row = self.in_a_row.fetch_add(1, Relaxed).saturating_add(1);
-        let first = if in_a_row == 1 { ticket.asked } else { inner.failing.min(ticket.asked) };
+        let asked = ticket.asked.time;
+        let first = if in_a_row == 1 { asked } else { inner.failing.min(asked) };
         inner.failing = first;
         let answers = self.turn(&mut inner, now);
         inner.window.failed();
@@ -187,14 +197,20 @@ impl Circuit {
         inner.window.is_bad(answers).then(|| self.open(&mut inner, now, "it fails too often"))
     }
 
-    fn probed(&self, number: u64, taken: u64, now: u64, heard: Heard) -> Option<Flip> {
+    fn probed(&self, ticket: Ticket, at: Moment, heard: Heard) -> Option<Flip> {
+        let now = at.time;
         let mut inner = self.lock();
-        if self.state.load(Relaxed) != HALF_OPEN || inner.probe != number {
+        if self.state.load(Relaxed) != HALF_OPEN || ticket.probe != Some(inner.probe) {
             return None;
         }
-        // The first one may have had to see to its connection first, with a round trip of its own.
-        let slow = heard == Heard::Answer && taken > self.slower_than;
-        let again = heard == Heard::Nothing || (slow && !inner.was_slow);
+        let slow = heard == Heard::Answer && taken(ticket, at) > self.slower_than;
+        let again = match heard {
+            Heard::Nothing => true,
+            // The first one may have had to see to its connection first, with a round trip of its own.
+            Heard::Answer => slow && !inner.was_slow,
+            Heard::Timeout => was_late(ticket, at),
+            Heard::Failure => false,
+        };
         inner.was_slow = slow;
         if again {
             self.due.store(now, Relaxed);
@@ -208,6 +224,7 @@ impl Circuit {
             return Some(Flip::StillOpen);
         }
         inner.closed = now;
+        inner.unanswered = None;
         let answers = self.answers.load(Relaxed);
         inner.window.clear(now, answers);
         self.turn(&mut inner, now);
@@ -227,14 +244,24 @@ impl Circuit {
     /// Whether the store took too long, or too long for what it answered to others meanwhile.
     fn is_slow(&self, ticket: Ticket, now: u64) -> bool {
         let meanwhile = self.answers.load(Relaxed).saturating_sub(ticket.answers);
-        let taken = now.saturating_sub(ticket.asked);
+        let taken = now.saturating_sub(ticket.asked.time);
         // A wait for others of this process, if they were answered at a good rate.
         meanwhile.saturating_mul(self.slower_than.min(PACE)) < taken.max(1).saturating_mul(ROUND)
     }
 
+    /// Whether the store answered nobody since the first of the calls that went unanswered while this
+    /// process was late, and for too long to lay it to that.
+    fn is_silent(&self, ticket: Ticket, at: Moment) -> bool {
+        let answers = self.answers.load(Relaxed);
+        let mut inner = self.lock();
+        let first = inner.unanswered.filter(|first| first.answers == answers);
+        let first = *inner.unanswered.insert(first.unwrap_or(ticket));
+        first.answers == answers && taken(first, at) > SILENCE
+    }
+
     /// Whether a call was asked since the breaker was closed, and it still is.
     fn counts(&self, inner: &Inner, ticket: Ticket) -> bool {
-        self.is_closed() && ticket.asked >= inner.closed
+        self.is_closed() && ticket.asked.time >= inner.closed
     }
 
     /// Begins the slices that have come. The number of answers so far.
@@ -253,4 +280,20 @@ impl Circuit {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a call took, but for the time for which this process was late.
+const fn taken(ticket: Ticket, at: Moment) -> u64 {
+    at.time.saturating_sub(ticket.asked.time).saturating_sub(lateness(ticket, at))
+}
+
+/// Whether this process was late for at least half of the time of a call.
+const fn was_late(ticket: Ticket, at: Moment) -> bool {
+    let late = lateness(ticket, at);
+    late > 0 && late >= taken(ticket, at)
+}
+
+/// For how long this process was late in the time of a call.
+const fn lateness(ticket: Ticket, at: Moment) -> u64 {
+    at.lateness.saturating_sub(ticket.asked.lateness)
 }

@@ -1,6 +1,5 @@
-use std::time::Duration;
-
 use super::Breaker;
+use crate::time::micros;
 
 /// How long a breaker stays open, in microseconds: longer each time, until it has been closed for a while.
 #[derive(Debug)]
@@ -32,8 +31,4 @@ impl Pauses {
     pub(super) const fn longest(&self) -> u64 {
         self.longest
     }
-}
-
-pub(super) fn micros(span: Duration) -> u64 {
-    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }

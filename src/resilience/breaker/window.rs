@@ -1,4 +1,5 @@
-use super::{Breaker, pauses::micros};
+use super::Breaker;
+use crate::time::micros;
 
 const SLICES: usize = 10;
 /// Bad calls of fewer slices came in one moment.

@@ -9,6 +9,7 @@ use super::{
     Inner, RedisStore,
     error::{self, misconfigured},
     gather::Gathering,
+    pulse::Pulse,
     slots::Slots,
     tls::Tls,
     url::{self, Transport},
@@ -125,6 +126,7 @@ impl RedisStoreBuilder {
         RedisStore(Arc::new(Inner {
             slots: Slots::new(pool, transport, self.connections, self.connect_timeout),
             gathering: Gathering::new(self.connections, self.deadline),
+            pulse: Pulse::new(),
             deadline: self.deadline,
             prefix: self.prefix,
         }))

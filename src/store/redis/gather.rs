@@ -112,6 +112,12 @@ impl Gathering {
         Entry::Waits(receiver, number)
     }
 
+    /// Whether requests are under way.
+    pub(super) fn is_busy(&self) -> bool {
+        let state = self.lock();
+        state.alone || !state.drivers.is_empty()
+    }
+
     /// The request that went out alone has ended.
     pub(super) fn leave(&self) {
         self.lock().alone = false;

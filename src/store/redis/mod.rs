@@ -6,6 +6,7 @@ mod error;
 mod gather;
 mod greeting;
 mod parameters;
+mod pulse;
 mod script;
 mod slot;
 mod slots;
@@ -29,6 +30,7 @@ use self::{
     builder::Target,
     call::Call,
     gather::{Driver, Entry, Gathering},
+    pulse::{Beats, Pulse},
     slot::Link,
     slots::Slots,
     url::Transport,
@@ -97,6 +99,7 @@ pub struct RedisStore(Arc<Inner>);
 struct Inner {
     slots: Slots,
     gathering: Gathering,
+    pulse: Pulse,
     deadline: Duration,
     prefix: Box<str>,
 }
@@ -139,6 +142,7 @@ impl Store for RedisStore {
         if let Err(error) = check_runtime() {
             return Reply::now(Err(error));
         }
+        self.rouse();
         let request = Request::new(&self.0.prefix, hits);
         match self.0.gathering.enter(request) {
             Entry::Alone(request) => {
@@ -180,6 +184,10 @@ impl Store for RedisStore {
         Some(Arc::as_ptr(&self.0).addr())
     }
 
+    fn lateness(&self) -> Duration {
+        self.0.pulse.lateness()
+    }
+
     fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         self.0.slots.close();
         Box::pin(std::future::ready(()))
@@ -187,6 +195,13 @@ impl Store for RedisStore {
 }
 
 impl RedisStore {
+    /// A call begins, on a runtime.
+    fn rouse(&self) {
+        if self.0.pulse.rouse() {
+            tokio::spawn(Beats(Arc::clone(&self.0)).run());
+        }
+    }
+
     fn run(
         &self,
         call: Call,
@@ -195,6 +210,7 @@ impl RedisStore {
         if let Err(error) = check_runtime() {
             return Reply::now(Err(error));
         }
+        self.rouse();
         let inner = Arc::clone(&self.0);
         Reply::later(async move { read(&inner.call(&call).await?) })
     }

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use crate::{
     store::{StoreError, StoreErrorKind},
-    time::MonotonicClock,
+    time::{MonotonicClock, micros},
 };
 
 /// Timeouts in a row after which a connection is taken for dead.
@@ -180,7 +180,7 @@ impl Slot {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
+        micros(self.clock.elapsed())
     }
 
     fn set(&self, state: State) {

@@ -1,6 +1,9 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use tokio::sync::Semaphore;
@@ -18,11 +21,14 @@ pub(super) struct Held {
     store: Flaky,
     holds: Arc<AtomicBool>,
     gate: Arc<Semaphore>,
+    /// Microseconds.
+    lateness: Arc<AtomicU64>,
 }
 
 impl Held {
     pub(super) fn new(store: Flaky) -> Self {
-        Self { store, holds: Arc::default(), gate: Arc::new(Semaphore::new(0)) }
+        let gate = Arc::new(Semaphore::new(0));
+        Self { store, holds: Arc::default(), gate, lateness: Arc::default() }
     }
 
     pub(super) fn hold(&self, hold: bool) {
@@ -32,6 +38,12 @@ impl Held {
     /// Answers so many, those who came first.
     pub(super) fn answer(&self, callers: usize) {
         self.gate.add_permits(callers);
+    }
+
+    /// The process was late for so long again.
+    pub(super) fn late(&self, by: Duration) {
+        let micros = u64::try_from(by.as_micros()).unwrap();
+        self.lateness.fetch_add(micros, Ordering::SeqCst);
     }
 }
 
@@ -54,5 +66,9 @@ impl Store for Held {
 
     fn reset(&self, keys: &[&[u8]]) -> Reply<()> {
         self.store.reset(keys)
+    }
+
+    fn lateness(&self) -> Duration {
+        Duration::from_micros(self.lateness.load(Ordering::SeqCst))
     }
 }
