@@ -98,7 +98,7 @@ impl Limit {
         Self { algorithm, meter, ..self }.within(&NO_POLICY)
     }
 
-    /// One request takes `units`; 0 only looks at what is left. A cost above the burst never passes.
+    /// One request takes `units`, no more than the burst; 0 only looks at what is left.
     #[must_use]
     pub fn cost(self, units: u64) -> Self {
         Self { cost: Cost::Fixed(units), ..self }

@@ -195,6 +195,14 @@ impl PolicyBuilder {
                     limit.name()
                 )));
             }
+            let (cost, most) = (limit.units(), limit.quota().capacity());
+            if cost > most {
+                return Err(PolicyError::new(format!(
+                    "the policy `{name}`, limit `{}`, has a cost of {cost}, which no request can pay: \
+                     at most {most} units can be taken at once",
+                    limit.name()
+                )));
+            }
             self.limits[at].local = self.local(&limit)?;
             self.limits[at].limit = limit.within(name);
         }
@@ -216,7 +224,7 @@ impl PolicyBuilder {
             ))
         })?;
         let (cost, most) = (local.units(), local.quota().capacity());
-        if cost > most && cost <= limit.quota().capacity() {
+        if cost > most {
             return Err(PolicyError::new(format!(
                 "the policy `{}`, limit `{}`, has a cost of {cost}: with a local share of {share}, at \
                  most {most} units can be taken at once",

@@ -14,6 +14,9 @@ use tracing::level_filters::LevelFilter;
 pub(crate) use self::meters::Timer;
 use crate::decision::{Decision, Outcome, Verdict};
 
+/// What filters of logs name.
+const TARGET: &str = "tollgate";
+
 /// A request was decided. An event for each is for debugging only: it would amplify a flood.
 pub(crate) fn decided(decision: &Decision) {
     let outcome = match decision.outcome() {
@@ -37,8 +40,7 @@ pub(crate) fn decided(decision: &Decision) {
 #[cold]
 fn log(decision: &Decision, outcome: &'static str) {
     let binding = decision.binding();
-    tracing::debug!(
-        policy = decision.policy(),
+    tracing::debug!(target: TARGET, policy = decision.policy(),
         outcome,
         source = ?decision.source(),
         limit = binding.map(|verdict| verdict.name()),
@@ -54,18 +56,18 @@ fn shadow_denies(verdict: &Verdict) -> bool {
 /// A request was turned away because the store does not answer.
 pub(crate) fn failed_closed(policy: &Arc<str>) {
     meters::request(policy, "error_denied");
-    tracing::debug!(policy = &**policy, outcome = "error_denied", "decided");
+    tracing::debug!(target: TARGET, policy = &**policy, outcome = "error_denied", "decided");
 }
 
 /// A request was turned away because it has no key.
 pub(crate) fn no_key(policy: &Arc<str>, reason: &impl fmt::Display) {
     meters::request(policy, "no_key");
-    tracing::debug!(policy = &**policy, outcome = "no_key", %reason, "decided");
+    tracing::debug!(target: TARGET, policy = &**policy, outcome = "no_key", %reason, "decided");
 }
 
 /// No request can have a key, as the service is set up.
 pub(crate) fn no_key_possible(policy: &str, remedy: &impl fmt::Display) {
-    tracing::error!(policy, "requests have no key: {remedy}");
+    tracing::error!(target: TARGET, policy, "requests have no key: {remedy}");
 }
 
 /// The store did not answer one request.
@@ -76,22 +78,21 @@ pub(crate) fn store_failed(kind: &'static str) {
 /// The store begins to fail, in this way.
 pub(crate) fn store_failing(error: &dyn std::error::Error, misconfigured: bool) {
     if misconfigured {
-        tracing::error!(%error, "the store is misconfigured; policies apply their `on_failure`");
+        tracing::error!(target: TARGET, %error, "the store is misconfigured; policies apply their `on_failure`");
     } else {
-        tracing::warn!(%error, "the store fails; policies apply their `on_failure`");
+        tracing::warn!(target: TARGET, %error, "the store fails; policies apply their `on_failure`");
     }
 }
 
 /// The store answers again.
 pub(crate) fn store_recovered() {
-    tracing::info!("the store answers again");
+    tracing::info!(target: TARGET, "the store answers again");
 }
 
 /// The breaker opens, for so many microseconds at first.
 pub(crate) fn breaker_opened(why: &'static str, pause: u64) {
     meters::breaker(2);
-    tracing::warn!(
-        millis = pause / 1_000,
+    tracing::warn!(target: TARGET, millis = pause / 1_000,
         "the breaker opens, as the store does not serve: {why}; policies apply their `on_failure`"
     );
 }
@@ -99,17 +100,17 @@ pub(crate) fn breaker_opened(why: &'static str, pause: u64) {
 /// One request is to find out whether the store answers again.
 pub(crate) fn breaker_probes() {
     meters::breaker(1);
-    tracing::debug!("the breaker is half open: one request asks the store");
+    tracing::debug!(target: TARGET, "the breaker is half open: one request asks the store");
 }
 
 /// It did not.
 pub(crate) fn breaker_still_open() {
     meters::breaker(2);
-    tracing::debug!("the breaker stays open");
+    tracing::debug!(target: TARGET, "the breaker stays open");
 }
 
 /// The store answers again, so that all requests go to it.
 pub(crate) fn breaker_closed() {
     meters::breaker(0);
-    tracing::info!("the breaker closes: the store answers again");
+    tracing::info!(target: TARGET, "the breaker closes: the store answers again");
 }

@@ -161,6 +161,19 @@ async fn a_share_that_could_never_grant_the_cost_is_refused() {
         let mut client = Client::sharing(&Limiter::new(store), policy.unwrap());
         assert_eq!(client.send().await.status(), http::StatusCode::OK);
     }
-    // What never passes anyway never passes alone either.
-    with(0.25, 101).unwrap();
+}
+
+#[test]
+fn a_cost_that_no_request_could_ever_pay_is_refused() {
+    let with = |quota: Quota, cost| {
+        Policy::new("api").limit(Global, Limit::new("exports", quota).cost(cost)).build()
+    };
+    with(Quota::per_day(100), 100).unwrap();
+    with(Quota::per_day(100).burst(500), 500).unwrap();
+    assert_eq!(
+        with(Quota::per_day(100), 101).unwrap_err().to_string(),
+        "the policy `api`, limit `exports`, has a cost of 101, which no request can pay: at most 100 \
+         units can be taken at once"
+    );
+    assert!(with(Quota::per_day(100).burst(5), 6).is_err());
 }

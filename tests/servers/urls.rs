@@ -101,7 +101,7 @@ async fn a_url_names_a_user_and_a_password_of_any_characters() {
 
 #[test]
 fn a_url_that_cannot_be_used_is_an_error_that_says_what_is_expected() {
-    let cases: [(&str, &[&str]); 19] = [
+    let cases: [(&str, &[&str]); 22] = [
         ("", &["must begin with", "`redis://`"]),
         ("localhost", &["must begin with", "`redis://`"]),
         ("redis:127.0.0.1", &["must begin with", "`redis://`"]),
@@ -110,10 +110,13 @@ fn a_url_that_cannot_be_used_is_an_error_that_says_what_is_expected() {
         ("redis://", &["`redis://[user][:password@]host[:port][/database]`"]),
         ("redis://:6379/", &["`redis://[user]"]),
         ("redis://127.0.0.1:word/", &["`redis://[user]"]),
-        ("redis://127.0.0.1:70000/", &["`redis://[user]"]),
-        ("redis://127.0.0.1/words", &["`redis://[user]"]),
+        ("redis://127.0.0.1:70000/", &["port that is no number up to 65535", "`redis://[user]"]),
+        ("redis://127.0.0.1/words", &["database that is not a number", "`redis://[user]"]),
         ("valkey://127.0.0.1/-1", &["`valkey://[user]", "/database"]),
-        ("redis://127.0.0.1/?db=1", &["`redis://[user]"]),
+        ("redis://127.0.0.1/?db=1", &["unknown setting", "`redis://[user]"]),
+        ("redis://:a%zz@127.0.0.1/", &["`%`", "hexadecimal", "`%25`"]),
+        ("redis://:a%4", &["`%`", "hexadecimal", "`%25`"]),
+        ("redis://:%@127.0.0.1", &["`%`", "hexadecimal", "`%25`"]),
         ("redis://127.0.0.1/?protocol=4", &["protocol"]),
         ("redis://127.0.0.1/#insecure", &["`#`", "`%23`"]),
         ("redis://0.0.0.0/", &["wildcard"]),

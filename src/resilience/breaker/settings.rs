@@ -24,6 +24,8 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// The time of a call counts from when it was handed to the store. Where it waited for others of its own
 /// process, which the store answered meanwhile at a good rate (9,600 per second; more, if less than 20 ms
 /// counts as slow), it is not the store that is slow: such a wait, and a timeout after it, do not count.
+/// Nor does the time for which this process was [late](crate::Store::lateness), nor a timeout for which it
+/// was at least half of the time; unless the store then answers nobody for 100 ms besides.
 ///
 /// ```
 /// use std::time::Duration;

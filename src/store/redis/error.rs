@@ -34,6 +34,9 @@ pub(super) fn classify(error: RedisError) -> StoreError {
         return misconfigured(one_line(&message)).with_source(error);
     }
     let message = match (error.code(), error.detail()) {
+        _ if error.kind() == ErrorKind::AuthenticationFailed => {
+            "Redis refuses the user or the password: wrong, unknown, or switched off".to_owned()
+        }
         (Some(code), Some(detail)) => format!("Redis: {code} {detail}"),
         _ => format!("Redis: {error}"),
     };

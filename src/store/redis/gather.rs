@@ -217,17 +217,8 @@ impl Inner {
         let call = Call::acquire(batch.iter().map(|waiting| &waiting.request));
         let until = batch.last().map_or(Duration::ZERO, |waiting| waiting.until);
         let left = until.saturating_sub(self.gathering.clock.elapsed());
-        let mut used = None;
-        match timeout(left, self.ask(&call, &mut used)).await {
-            Ok(outcome) => distribute(batch, outcome),
-            Err(_elapsed) => {
-                let error = self.timeout();
-                if let Some(link) = used {
-                    self.slots.timed_out(&link, &error, batch.len());
-                }
-                distribute(batch, Err(error));
-            }
-        }
+        let outcome = self.ask_until(left, &call, batch.len()).await;
+        distribute(batch, outcome);
     }
 }
 

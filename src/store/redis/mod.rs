@@ -1,5 +1,6 @@
 //! States kept in Redis, or in a server that speaks its protocol and runs its scripts.
 
+mod ask;
 mod builder;
 mod call;
 mod error;
@@ -19,11 +20,8 @@ mod wire;
 
 use std::{fmt, iter, pin::Pin, sync::Arc, time::Duration};
 
-use deadpool_redis::{
-    Pool,
-    redis::{self, RedisError, Value},
-};
-use tokio::{runtime::Handle, task, time::timeout};
+use deadpool_redis::{Pool, redis::Value};
+use tokio::{runtime::Handle, task};
 
 pub use self::builder::RedisStoreBuilder;
 use self::{
@@ -31,7 +29,6 @@ use self::{
     call::Call,
     gather::{Driver, Entry, Gathering},
     pulse::{Beats, Pulse},
-    slot::Link,
     slots::Slots,
     url::Transport,
     wire::Request,
@@ -197,8 +194,8 @@ impl Store for RedisStore {
 impl RedisStore {
     /// A call begins, on a runtime.
     fn rouse(&self) {
-        if self.0.pulse.rouse() {
-            tokio::spawn(Beats(Arc::clone(&self.0)).run());
+        if let Some(number) = self.0.pulse.rouse() {
+            tokio::spawn(Beats::new(Arc::clone(&self.0), number).run());
         }
     }
 
@@ -242,90 +239,6 @@ fn check_runtime() -> Result<(), StoreError> {
         StoreErrorKind::Misconfigured,
         "Redis needs a Tokio runtime, and there is none here",
     ))
-}
-
-impl Inner {
-    /// What the server answers to a call, before the deadline.
-    async fn call(&self, call: &Call) -> Result<Value, StoreError> {
-        let mut used = None;
-        match timeout(self.deadline, self.ask(call, &mut used)).await {
-            Ok(answer) => answer,
-            Err(_elapsed) => {
-                let error = self.timeout();
-                if let Some(link) = used {
-                    self.slots.timed_out(&link, &error, 1);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    fn timeout(&self) -> StoreError {
-        StoreError::new(
-            StoreErrorKind::Timeout,
-            format!("no answer from Redis within {:?}", self.deadline),
-        )
-    }
-
-    /// Asks once, and a second time only after an answer that proves that nothing ran.
-    ///
-    /// What is rare is boxed: each call allocates the whole future, and allocators are slower above
-    /// a kilobyte.
-    async fn ask(&self, call: &Call, used: &mut Option<Link>) -> Result<Value, StoreError> {
-        let link = match self.slots.ready() {
-            Some(link) if !link.idle => used.insert(link),
-            _ => Box::pin(self.find(used)).await?,
-        };
-        let mut value = link.send(call.command()).await;
-        if value.as_ref().is_err_and(error::is_no_script)
-            && let Some(eval) = call.eval()
-        {
-            value = Box::pin(link.send(&eval)).await;
-        }
-        match value {
-            Ok(value) => {
-                self.slots.answered(link);
-                Ok(value)
-            }
-            Err(cause) => Err(self.failed(link, cause)),
-        }
-    }
-
-    /// A connection that was not lost while nobody used it: a request that was sent over a lost one
-    /// could not be sent again.
-    async fn find<'a>(&self, used: &'a mut Option<Link>) -> Result<&'a mut Link, StoreError> {
-        loop {
-            let link = match self.slots.ready() {
-                Some(link) => link,
-                None => self.slots.wait().await?,
-            };
-            let idle = link.idle;
-            let mut link = used.insert(link).clone();
-            if idle && let Err(cause) = link.send(&redis::cmd("PING")).await {
-                let dropped = cause.is_unrecoverable_error();
-                let error = error::classify(cause);
-                if dropped {
-                    self.slots.broken(&link, &error, true);
-                    continue;
-                }
-            }
-            return Ok(used.insert(link));
-        }
-    }
-
-    fn failed(&self, link: &Link, cause: RedisError) -> StoreError {
-        let fatal = error::breaks_connection(&cause);
-        let dropped = cause.is_unrecoverable_error();
-        let error = error::classify(cause);
-        if fatal {
-            self.slots.broken(link, &error, dropped);
-        } else if error.kind() == StoreErrorKind::Timeout {
-            self.slots.timed_out(link, &error, 1);
-        } else {
-            self.slots.answered(link);
-        }
-        error
-    }
 }
 
 /// A URL may hold a password.

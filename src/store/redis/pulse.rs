@@ -18,6 +18,9 @@ use crate::time::{MonotonicClock, micros};
 const BEAT: Duration = Duration::from_millis(1);
 /// Microseconds by which a beat may be late, as timers are.
 const TOLERANCE: u64 = 2_000;
+/// Microseconds after which a beat does not come any more: its runtime stands still, and may be that of
+/// somebody else.
+const LOST: u64 = 1_000_000;
 /// The pulse stops after so many beats without a call.
 const REST: u32 = 3;
 /// The pulse stands still.
@@ -29,6 +32,8 @@ pub(super) struct Pulse {
     late: AtomicU64,
     /// When the next beat is due, in microseconds of the clock.
     due: AtomicU64,
+    /// Of the one who beats; those before it have no say any more.
+    number: AtomicU64,
     /// Whether there was a call since the last beat.
     used: AtomicBool,
 }
@@ -39,32 +44,52 @@ impl Pulse {
             clock: MonotonicClock::new(),
             late: AtomicU64::new(0),
             due: AtomicU64::new(NEVER),
+            number: AtomicU64::new(0),
             used: AtomicBool::new(false),
         }
     }
 
-    /// A call begins. Whether somebody has to spawn the beats.
-    pub(super) fn rouse(&self) -> bool {
+    /// A call begins. The number of the beats that somebody has to spawn, if nobody beats.
+    pub(super) fn rouse(&self) -> Option<u64> {
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
-        self.due.load(Ordering::Relaxed) == NEVER && {
-            let due = self.next();
-            self.due.compare_exchange(NEVER, due, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        if self.due.load(Ordering::Relaxed) != NEVER || !self.replace_due(NEVER, self.next()) {
+            return None;
         }
+        Some(self.number.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// How late the process was so far, what it is late by now included.
     pub(super) fn lateness(&self) -> Duration {
         let due = self.due.load(Ordering::Relaxed);
-        let now = if due == NEVER { 0 } else { late(due, self.now()) };
+        let mut now = if due == NEVER { 0 } else { late(due, self.now()) };
+        if now > LOST {
+            self.replace_due(due, NEVER);
+            now = 0;
+        }
         Duration::from_micros(self.late.load(Ordering::Relaxed).saturating_add(now))
     }
 
+    /// Begins to watch how late the process is.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { time: self.now(), lateness: self.lateness() }
+    }
+
+    /// Whether the process was late for at least half of the time since then.
+    pub(super) fn was_late_since(&self, then: &Mark) -> bool {
+        let late = micros(self.lateness().saturating_sub(then.lateness));
+        late > 0 && late >= self.now().saturating_sub(then.time) / 2
+    }
+
     fn beat(&self) {
-        let now = late(self.due.load(Ordering::Relaxed), self.now());
-        self.late.fetch_add(now, Ordering::Relaxed);
+        let due = self.due.load(Ordering::Relaxed);
+        self.late.fetch_add(late(due, self.now()), Ordering::Relaxed);
         self.due.store(self.next(), Ordering::Relaxed);
+    }
+
+    fn replace_due(&self, old: u64, new: u64) -> bool {
+        self.due.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     fn next(&self) -> u64 {
@@ -76,29 +101,53 @@ impl Pulse {
     }
 }
 
+/// When something began, and how late the process had been by then.
+pub(super) struct Mark {
+    /// Microseconds of the clock.
+    time: u64,
+    lateness: Duration,
+}
+
 const fn late(due: u64, now: u64) -> u64 {
     let late = now.saturating_sub(due);
     if late > TOLERANCE { late } else { 0 }
 }
 
 /// The beats, until no calls are under way. The pulse also stops with the runtime that it is in.
-pub(super) struct Beats(pub(super) Arc<Inner>);
+pub(super) struct Beats {
+    inner: Arc<Inner>,
+    number: u64,
+}
 
 impl Beats {
+    pub(super) const fn new(inner: Arc<Inner>, number: u64) -> Self {
+        Self { inner, number }
+    }
+
     pub(super) async fn run(self) {
-        let Inner { pulse, gathering, .. } = &*self.0;
+        let Inner { pulse, gathering, .. } = &*self.inner;
         let mut rest = 0;
         while rest < REST {
             sleep(BEAT).await;
+            if !self.counts() {
+                break;
+            }
             pulse.beat();
             let used = pulse.used.swap(false, Ordering::Relaxed);
             rest = if used || gathering.is_busy() { 0 } else { rest + 1 };
         }
     }
+
+    /// Whether no other beats have taken the place of these.
+    fn counts(&self) -> bool {
+        self.inner.pulse.number.load(Ordering::Relaxed) == self.number
+    }
 }
 
 impl Drop for Beats {
     fn drop(&mut self) {
-        self.0.pulse.due.store(NEVER, Ordering::Relaxed);
+        if self.counts() {
+            self.inner.pulse.due.store(NEVER, Ordering::Relaxed);
+        }
     }
 }

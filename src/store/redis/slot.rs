@@ -20,6 +20,8 @@ const STRIKES: u32 = 3;
 /// Microseconds without an answer after which a connection is asked whether it is still there. Servers
 /// and what stands before them close connections that nobody uses.
 const IDLE: u64 = 100_000;
+/// Microseconds without an answer after which a connection may be dead also if this process is late.
+const DEAD: u64 = 1_000_000;
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -121,7 +123,11 @@ impl Slot {
     }
 
     /// No answer to so many requests came in time. Whether the connection is now to be given up.
-    pub(super) fn struck(&self, requests: usize) -> bool {
+    pub(super) fn struck(&self, requests: usize, late: bool) -> bool {
+        let silent = self.now().saturating_sub(self.answered_at.load(Ordering::Relaxed));
+        if late && silent < DEAD {
+            return false;
+        }
         let strikes = u32::try_from(requests).unwrap_or(STRIKES).min(STRIKES);
         self.strikes.fetch_add(strikes, Ordering::Relaxed) + strikes >= STRIKES
     }

@@ -93,9 +93,9 @@ impl Slots {
         self.0.slots[link.slot].answered();
     }
 
-    /// So many requests got no answer in time.
-    pub(super) fn timed_out(&self, link: &Link, error: &StoreError, requests: usize) {
-        if self.0.slots[link.slot].struck(requests) {
+    /// So many requests got no answer in time, maybe for this process was late.
+    pub(super) fn timed_out(&self, link: &Link, error: &StoreError, requests: usize, late: bool) {
+        if self.0.slots[link.slot].struck(requests, late) {
             self.broken(link, error, false);
         }
     }

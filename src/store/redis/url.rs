@@ -46,11 +46,17 @@ pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, StoreError> {
             "has a `#`, which is written as `%23`; certificates are checked in any case".into(),
         ));
     }
-    let form = if unix { UNIX_FORM } else { TCP_FORM };
-    let info = parse(url, unix).ok_or_else(|| {
+    if has_bad_escape(rest) {
+        return Err(wrong(
+            "has a `%` that is not followed by two hexadecimal digits; `%` itself is written as `%25`"
+                .into(),
+        ));
+    }
+    let info = parse(url, unix).map_err(|fault| {
+        let form = if unix { UNIX_FORM } else { TCP_FORM };
         wrong(format!(
-            "is not of the form `{scheme}://{form}`; in a user and a password, characters such as \
-             `@ : / ? # %` are written as `%40 %3A %2F %3F %23 %25`"
+            "{fault}; it has the form `{scheme}://{form}`, and in a user and a password, characters \
+             such as `@ : / ? # %` are written as `%40 %3A %2F %3F %23 %25`"
         ))
     })?;
     let info = info.map_err(|cause| wrong(format!("cannot be used: {cause}")))?;
@@ -86,22 +92,34 @@ impl Transport {
     }
 }
 
-/// Nothing, if the URL is not of its form. The client ignores what it does not know.
-fn parse(url: &str, unix: bool) -> Option<RedisResult<ConnectionInfo>> {
-    let url = parse_redis_url(url)?;
+/// What the client makes of a URL, or what is wrong with its form: the client ignores what it does not
+/// know.
+fn parse(url: &str, unix: bool) -> Result<RedisResult<ConnectionInfo>, &'static str> {
+    let Some(url) = parse_redis_url(url) else {
+        return Err("has no host, or a port that is no number up to 65535");
+    };
     let names: &[&str] = if unix { &["db", "user", "pass", "protocol"] } else { &["protocol"] };
-    let mut given = url.query_pairs();
-    if !given.all(|(name, _)| names.contains(&&*name)) {
-        return None;
+    if !url.query_pairs().all(|(name, _)| names.contains(&&*name)) {
+        return Err("has an unknown setting behind its `?`");
     }
-    if unix == url.has_host() || (unix && url.path().len() < 2) {
-        return None;
+    if unix && (url.has_host() || url.path().len() < 2) {
+        return Err("has no path of a socket");
+    }
+    if !unix && !url.has_host() {
+        return Err("has no host");
     }
     let database = url.path().trim_matches('/');
     if !unix && !database.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
+        return Err("has a database that is not a number");
     }
-    Some(url.into_connection_info())
+    Ok(url.into_connection_info())
+}
+
+fn has_bad_escape(text: &str) -> bool {
+    text.split('%').skip(1).any(|after| {
+        let digits = after.as_bytes();
+        digits.len() < 2 || !digits[..2].iter().all(u8::is_ascii_hexdigit)
+    })
 }
 
 fn is_scheme(text: &str) -> bool {

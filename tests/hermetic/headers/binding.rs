@@ -91,7 +91,7 @@ async fn of_several_that_deny_the_one_that_frees_last() {
 
 #[tokio::test]
 async fn a_limit_that_can_never_grant_the_cost_frees_last_of_all() {
-    let never = || Limit::new("never", Quota::per_minute(1)).cost(2);
+    let never = || Limit::new("never", Quota::per_minute(1)).cost_by(|_| 2);
     let year = || Limit::new("year", Quota::new(1, secs(86_400 * 365)).unwrap());
     for limits in [[never(), year()], [year(), never()]] {
         let denied = Client::of(policy("api", limits)).send().await;

@@ -95,7 +95,7 @@ async fn a_problem_document_names_the_limits_that_were_violated() {
 
 #[tokio::test]
 async fn a_problem_document_says_when_coming_back_is_no_use() {
-    let never = policy("api", [Limit::new("never", Quota::per_minute(1)).cost(2)]);
+    let never = policy("api", [Limit::new("never", Quota::per_minute(1)).cost_by(|_| 2)]);
     let mut client = Client::with(never, |layer| layer.respond(respond::Problem));
     let document = problem(client.send().await).await;
     assert_eq!(document["title"], "the request costs more than its limit can ever grant");

@@ -117,7 +117,8 @@ async fn of_several_denying_limits_it_is_not_earlier_than_any_of_them() {
 
 #[tokio::test]
 async fn a_cost_that_can_never_pass_has_none() {
-    let mut client = Client::of(policy("api", [Limit::new("dear", Quota::per_minute(5)).cost(6)]));
+    let mut client =
+        Client::of(policy("api", [Limit::new("dear", Quota::per_minute(5)).cost_by(|_| 6)]));
     let response = client.send().await;
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     for name in ["retry-after", "x-ratelimit-reset"] {

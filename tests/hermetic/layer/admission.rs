@@ -85,7 +85,7 @@ async fn a_request_that_goes_away_while_it_waits_leaves_the_service_uncalled_and
 #[tokio::test]
 async fn a_denial_that_is_polled_again_after_its_end_does_not_panic() {
     let probe = Probe::new();
-    let limit = Limit::new("none", Quota::per_minute(1)).cost(2);
+    let limit = Limit::new("none", Quota::per_minute(1)).cost_by(|_| 2);
     let layer = RateLimitLayer::with_policy(policy("none", [limit]), &Limiter::new(memory().0));
     let mut service = layer.layer(probe.clone());
     let mut response = pin!(service.ready().await.unwrap().call(Request::new(())));

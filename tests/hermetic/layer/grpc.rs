@@ -62,7 +62,7 @@ fn none(key: impl KeyExtractor, limit: Limit) -> RateLimitLayer {
 }
 
 fn too_dear() -> Limit {
-    Limit::new("tries", Quota::per_minute(1)).cost(2)
+    Limit::new("tries", Quota::per_minute(1)).cost_by(|_| 2)
 }
 
 #[tokio::test]

@@ -41,14 +41,16 @@ async fn a_lone_request_goes_out_alone_on_its_callers_task() {
     let (server, store) = redis().await;
     let monitor = Monitor::start(&server);
     let tasks = || Handle::current().metrics().num_alive_tasks();
+    // One measures how late this process is.
+    take(&store, "k").await.unwrap();
     let before = tasks();
     for _ in 0..50 {
         let reply = store.acquire(&[hit("k", PLENTY)]);
-        assert_eq!(tasks(), before, "nobody else is needed");
+        assert!(tasks() <= before, "nobody else is needed");
         reply.await.unwrap();
     }
     let calls = monitor.end(&server);
-    assert_eq!(calls.len(), 50);
+    assert_eq!(calls.len(), 51);
     assert!(calls.iter().all(|call| call.requests == [1]), "{calls:?}");
 }
 

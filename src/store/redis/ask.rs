@@ -1,0 +1,105 @@
+//! One call to the server, from the connection that it takes to what its answer means for that.
+
+use std::time::Duration;
+
+use deadpool_redis::redis::{self, RedisError, Value};
+use tokio::time::timeout;
+
+use super::{Inner, call::Call, error, slot::Link};
+use crate::store::{StoreError, StoreErrorKind};
+
+impl Inner {
+    /// What the server answers to a call, before the deadline.
+    pub(super) async fn call(&self, call: &Call) -> Result<Value, StoreError> {
+        self.ask_until(self.deadline, call, 1).await
+    }
+
+    /// What the server answers to a call for so many requests, within so much time.
+    pub(super) async fn ask_until(
+        &self,
+        left: Duration,
+        call: &Call,
+        requests: usize,
+    ) -> Result<Value, StoreError> {
+        let begin = self.pulse.mark();
+        let mut used = None;
+        match timeout(left, self.ask(call, &mut used)).await {
+            Ok(answer) => answer,
+            Err(_elapsed) => {
+                let error = self.timeout();
+                if let Some(link) = used {
+                    let late = self.pulse.was_late_since(&begin);
+                    self.slots.timed_out(&link, &error, requests, late);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn timeout(&self) -> StoreError {
+        StoreError::new(
+            StoreErrorKind::Timeout,
+            format!("no answer from Redis within {:?}", self.deadline),
+        )
+    }
+
+    /// Asks once, and a second time only after an answer that proves that nothing ran.
+    ///
+    /// What is rare is boxed: each call allocates the whole future, and allocators are slower above
+    /// a kilobyte.
+    async fn ask(&self, call: &Call, used: &mut Option<Link>) -> Result<Value, StoreError> {
+        let link = match self.slots.ready() {
+            Some(link) if !link.idle => used.insert(link),
+            _ => Box::pin(self.find(used)).await?,
+        };
+        let mut value = link.send(call.command()).await;
+        if value.as_ref().is_err_and(error::is_no_script)
+            && let Some(eval) = call.eval()
+        {
+            value = Box::pin(link.send(&eval)).await;
+        }
+        match value {
+            Ok(value) => {
+                self.slots.answered(link);
+                Ok(value)
+            }
+            Err(cause) => Err(self.failed(link, cause)),
+        }
+    }
+
+    /// A connection that was not lost while nobody used it: a request that was sent over a lost one
+    /// could not be sent again.
+    async fn find<'a>(&self, used: &'a mut Option<Link>) -> Result<&'a mut Link, StoreError> {
+        loop {
+            let link = match self.slots.ready() {
+                Some(link) => link,
+                None => self.slots.wait().await?,
+            };
+            let idle = link.idle;
+            let mut link = used.insert(link).clone();
+            if idle && let Err(cause) = link.send(&redis::cmd("PING")).await {
+                let dropped = cause.is_unrecoverable_error();
+                let error = error::classify(cause);
+                if dropped {
+                    self.slots.broken(&link, &error, true);
+                    continue;
+                }
+            }
+            return Ok(used.insert(link));
+        }
+    }
+
+    fn failed(&self, link: &Link, cause: RedisError) -> StoreError {
+        let fatal = error::breaks_connection(&cause);
+        let dropped = cause.is_unrecoverable_error();
+        let error = error::classify(cause);
+        if fatal {
+            self.slots.broken(link, &error, dropped);
+        } else if error.kind() == StoreErrorKind::Timeout {
+            self.slots.timed_out(link, &error, 1, false);
+        } else {
+            self.slots.answered(link);
+        }
+        error
+    }
+}
