@@ -20,10 +20,11 @@ mod self_test;
 mod server;
 mod skip;
 
+#[cfg(feature = "tls")]
+pub(crate) use self::port::free_port;
 pub(crate) use self::{
     load::{Load, Report},
     log::{Event, Log},
-    port::free_port,
     proxy::Proxy,
     resp::{Connection, Value},
     server::RedisServer,
