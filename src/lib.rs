@@ -27,6 +27,7 @@ pub use self::{
     },
     key::{
         ApiKey, ClientIp, Global, Header, Key, KeyError, KeyExtractor, Keys, PeerIp, RequestHead,
+        Tier,
     },
     limiter::{Deciding, Limiter, LimiterBuilder, Rejection, Ruling},
     policy::{ByKind, Limit, Lockout, OnFailure, OnMissingKey, Policy, PolicyBuilder, PolicyError},

@@ -9,6 +9,7 @@ mod header;
 mod ip;
 mod keys;
 mod secret;
+mod tier;
 
 use std::{fmt, fmt::Write as _, sync::Arc};
 
@@ -24,6 +25,7 @@ pub use self::{
     header::{ApiKey, Header},
     ip::{ClientIp, PeerIp, PrefixError, TrustError},
     keys::Keys,
+    tier::Tier,
 };
 
 /// The longest identity that is kept as it is; a longer one is replaced by its digest.
