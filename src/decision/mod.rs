@@ -12,7 +12,7 @@ use std::{
 use http::StatusCode;
 use smallvec::SmallVec;
 
-pub(crate) use self::verdict::{Locked, Rule};
+pub(crate) use self::verdict::{Locked, Rule, RuleFields};
 pub use self::verdict::{Stamp, Standing, Verdict};
 use crate::time::{MICROS_PER_SEC, Timestamp};
 

@@ -1,6 +1,9 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 
 use crate::quota::Quota;
 
@@ -89,6 +92,23 @@ pub(crate) struct Rule {
     pub(crate) policy: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) quota: Quota,
+    /// What header fields say of it.
+    pub(crate) fields: OnceLock<RuleFields>,
+}
+
+/// The parts of header fields that are the same for all answers of a limit.
+#[derive(Clone, Debug)]
+pub(crate) struct RuleFields {
+    /// Its item of `RateLimit-Policy`.
+    pub(crate) policy: HeaderValue,
+    pub(crate) burst: HeaderValue,
+}
+
+impl Rule {
+    pub(crate) fn new(policy: &Arc<str>, name: &Arc<str>, quota: Quota) -> Self {
+        let (policy, name) = (Arc::clone(policy), Arc::clone(name));
+        Self { policy, name, quota, fields: OnceLock::new() }
+    }
 }
 
 /// The answer of one limit for one key.

@@ -3,7 +3,7 @@
 //! The draft's fields follow draft-ietf-httpapi-ratelimit-headers-11, in the syntax of RFC 9651; the
 //! draft may still change.
 
-use std::{sync::Arc, time::Duration};
+use std::{iter, time::Duration};
 
 use http::{
     HeaderMap, HeaderName, HeaderValue,
@@ -13,9 +13,7 @@ use http::{
 use smallvec::SmallVec;
 
 use crate::{
-    decision::{Decision, Rule, Source, Verdict},
-    policy::Policy,
-    quota::Quota,
+    decision::{Decision, Rule, RuleFields, Verdict},
     time::MICROS_PER_SEC,
 };
 
@@ -85,36 +83,13 @@ pub enum ResetFormat {
 }
 
 /// Writes the fields of one layer.
-#[derive(Clone)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Fields {
     pub(super) format: HeaderFormat,
     pub(super) reset: ResetFormat,
-    policy: Policy,
-    /// The policy field, which is the same for all its decisions.
-    policy_value: Option<HeaderValue>,
-    /// The bursts of its limits.
-    bursts: Box<[(Arc<Rule>, HeaderValue)]>,
 }
 
 impl Fields {
-    pub(super) fn new(policy: &Policy) -> Self {
-        Self {
-            format: HeaderFormat::default(),
-            reset: ResetFormat::default(),
-            policy_value: policy_value(
-                policy
-                    .limits()
-                    .filter(|limit| !limit.is_shadow())
-                    .map(|limit| (limit.name(), limit.quota())),
-            ),
-            bursts: policy
-                .limits()
-                .map(|limit| (Arc::clone(limit.rule()), number(limit.quota().capacity())))
-                .collect(),
-            policy: policy.clone(),
-        }
-    }
-
     /// Writes what `decision` says. Fields that are there already are replaced if they are `ours`, or
     /// looser; those of a stricter upstream stay. Returns whether the fields are ours now.
     pub(super) fn write(&self, decision: &Decision, ours: bool, headers: &mut HeaderMap) -> bool {
@@ -142,10 +117,7 @@ impl Fields {
     }
 
     fn write_x(&self, decision: &Decision, binding: &Verdict, headers: &mut HeaderMap) {
-        let mut bursts = self.bursts.iter();
-        let burst = bursts.find(|(rule, _)| Arc::ptr_eq(rule, &binding.rule));
-        let burst = burst.map(|(_, value)| value.clone());
-        headers.insert(X_LIMIT, burst.unwrap_or_else(|| number(binding.quota().capacity())));
+        headers.insert(X_LIMIT, of_rule(&binding.rule).burst.clone());
         headers.insert(X_REMAINING, number(binding.standing().remaining()));
         if let Some(micros) = binding.reset_micros(decision.is_allowed()) {
             let moment = match self.reset {
@@ -172,24 +144,12 @@ impl Fields {
                 }
             }
         }
-        if let Some(value) = self.policy_value(decision) {
+        if let Some(value) = policy_value(decision) {
             headers.insert(POLICY, value);
         }
         if let Ok(value) = HeaderValue::from_bytes(&text) {
             headers.insert(STATE, value);
         }
-    }
-
-    fn policy_value(&self, decision: &Decision) -> Option<HeaderValue> {
-        let own = Arc::ptr_eq(decision.shared_policy(), self.policy.shared_name())
-            && decision.source() != Source::Fallback
-            && decision.by_limit().count() == self.policy.limits().len();
-        if own {
-            return self.policy_value.clone();
-        }
-        let verdicts = decision.by_limit().filter_map(<[_]>::first);
-        let verdicts = verdicts.filter(|verdict| !verdict.is_shadow());
-        policy_value(verdicts.map(|verdict| (verdict.name(), verdict.quota())))
     }
 }
 
@@ -224,15 +184,32 @@ fn item(text: &mut Text, verdict: &Verdict, allowed: bool) {
     }
 }
 
-fn policy_value<'a>(limits: impl Iterator<Item = (&'a str, Quota)>) -> Option<HeaderValue> {
-    let mut text = Text::new();
-    for (name, quota) in limits {
-        let (units, window) = quota.window();
-        begin(&mut text, name);
-        parameter(&mut text, b";q=", units.min(MAX_INTEGER));
-        parameter(&mut text, b";w=", window);
+/// The policy field: all enforced limits that applied.
+fn policy_value(decision: &Decision) -> Option<HeaderValue> {
+    let verdicts = decision.by_limit().filter_map(<[_]>::first);
+    let mut rules = verdicts.filter(|verdict| !verdict.is_shadow()).map(|verdict| &verdict.rule);
+    let first = &of_rule(rules.next()?).policy;
+    let Some(second) = rules.next() else { return Some(first.clone()) };
+    let mut text = Text::from_slice(first.as_bytes());
+    for rule in iter::once(second).chain(rules) {
+        text.extend_from_slice(b", ");
+        text.extend_from_slice(of_rule(rule).policy.as_bytes());
     }
     HeaderValue::from_bytes(&text).ok()
+}
+
+/// What is the same for all answers of a limit, made when it is first needed.
+fn of_rule(rule: &Rule) -> &RuleFields {
+    rule.fields.get_or_init(|| {
+        let (units, window) = rule.quota.window();
+        let mut text = Text::new();
+        begin(&mut text, &rule.name);
+        parameter(&mut text, b";q=", units.min(MAX_INTEGER));
+        parameter(&mut text, b";w=", window);
+        // Names of limits are visible ASCII.
+        let policy = HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static(""));
+        RuleFields { policy, burst: number(rule.quota.capacity()) }
+    })
 }
 
 /// Begins the item of a limit. Names have no character that needs escaping.

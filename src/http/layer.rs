@@ -91,7 +91,7 @@ impl RateLimitLayer {
     pub fn with_policy(policy: Policy, limiter: &Limiter) -> Self {
         Self(Arc::new(Shared {
             limiter: limiter.clone(),
-            fields: Fields::new(&policy),
+            fields: Fields::default(),
             policy,
             respond: Arc::new(Text),
             retry_jitter: Duration::ZERO,

@@ -1,4 +1,7 @@
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use http::StatusCode;
 use smallvec::SmallVec;
@@ -8,7 +11,7 @@ use crate::{
     accel::{DenyCache, Leases},
     algorithm::{Lock, Meter},
     decision::{Locked, Stamp, Standing},
-    policy::Limit,
+    policy::{Limit, Variant},
     store::{Answer, Hit, Refund, Reply, Store, StoreError, StoreErrorKind},
 };
 
@@ -25,12 +28,20 @@ pub(super) struct Ask {
 type Names = SmallVec<[u8; 96]>;
 
 /// Which limit a state is of, and which key.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Place {
     /// The place of the limit.
     pub(super) limit: usize,
     /// The place of the key, among those of the limit.
     pub(super) key: usize,
+    /// The limit of another quota, which applies to this key instead.
+    pub(super) instead: Option<Arc<Variant>>,
+}
+
+impl Place {
+    pub(super) const fn new(limit: usize, key: usize) -> Self {
+        Self { limit, key, instead: None }
+    }
 }
 
 /// A state, with the lock that guards it.
@@ -109,10 +120,10 @@ impl Ask {
 
     /// The state at this place of another ask, which is now to take `cost` units.
     pub(super) fn push_again(&mut self, other: &Self, at: usize, cost: u64) {
-        let State { place, key, meter, shadow, lease, .. } = other.states[at];
+        let State { ref place, key, meter, shadow, lease, .. } = other.states[at];
         let start = self.names.len();
         self.names.extend_from_slice(other.name(&other.states[at]));
-        self.add(start, place, key, (meter, cost, shadow, lease));
+        self.add(start, place.clone(), key, (meter, cost, shadow, lease));
         if let Some(Guard { lock, status, end }) = other.states[at].lock.as_deref().copied() {
             self.names.extend_from_slice(&other.names[other.states[at].end..end]);
             self.guard(lock, status);
@@ -124,10 +135,10 @@ impl Ask {
     }
 
     /// The places, keys and costs of all states.
-    pub(super) fn asked_for(&self) -> impl Iterator<Item = (Place, &[u8], u64)> {
+    pub(super) fn asked_for(&self) -> impl Iterator<Item = (&Place, &[u8], u64)> {
         self.states.iter().map(|state| {
             let start = state.start + Limit::BEFORE_KEY;
-            (state.place, &self.names[start..start + state.key], state.cost)
+            (&state.place, &self.names[start..start + state.key], state.cost)
         })
     }
 
@@ -226,7 +237,7 @@ impl Ask {
     pub(super) fn read(
         &mut self,
         answer: &Answer,
-        mut each: impl FnMut(Place, u64, (Standing, Option<Locked>)),
+        mut each: impl FnMut(&Place, u64, (Standing, Option<Locked>)),
     ) {
         let stands = |state: &State, standings: &mut std::slice::Iter<'_, Standing>| {
             let mut standing = *standings.next()?;
@@ -247,7 +258,7 @@ impl Ask {
             let charged = admitted && standing.fits && standing.reset > 0;
             state.units = AtomicU64::new(if charged { state.takes() } else { 0 });
             state.stamp = standing.stamp;
-            each(state.place, state.cost, (standing, locked));
+            each(&state.place, state.cost, (standing, locked));
         }
     }
 

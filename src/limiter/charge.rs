@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     decision::{Decision, Draft, Outcome, Source, Verdict},
-    policy::{Limit, Policy},
+    policy::{Limit, Policy, Variant},
     store::{Answer, Reply, Store},
 };
 
@@ -68,7 +68,7 @@ impl Charge {
             before = mem::take(&mut usage.ask);
         }
         for (place, key, cost) in before.asked_for() {
-            self.push(limits.get(place.limit), place, key, cost);
+            self.push(limits.get(place), place.clone(), key, cost);
         }
         self.acquire(desk)
     }
@@ -91,7 +91,7 @@ impl Charge {
         let source = if local { Source::Fallback } else { answer.source };
         self.0.decide(limits.policy(), (source, answer.now), |usage, verdicts| {
             usage.ask.read(answer, |place, cost, (standing, locked)| {
-                let limit = limits.get(place.limit);
+                let limit = limits.get(place);
                 let (rule, shadow) = (Arc::clone(limit.rule()), limit.is_shadow());
                 verdicts.push(Verdict { rule, key: place.key, cost, shadow, standing, locked });
             });
@@ -111,14 +111,21 @@ fn identity(store: &dyn Store) -> usize {
 }
 
 impl<'a> Limits<'a> {
-    fn get(self, at: usize) -> &'a Limit {
+    fn get<'b>(self, place: &'b Place) -> &'b Limit
+    where
+        'a: 'b,
+    {
+        let variant = |policy: &'a Policy| match &place.instead {
+            Some(variant) => &**variant,
+            None => &policy.entries()[place.limit].own,
+        };
         match self {
-            Self::Policy(policy) => &policy.entries()[at].limit,
+            Self::Policy(policy) => &variant(policy).limit,
             Self::Local(policy) => {
-                let entry = &policy.entries()[at];
-                entry.local.as_ref().unwrap_or(&entry.limit)
+                let Variant { limit, local } = variant(policy);
+                local.as_ref().unwrap_or(limit)
             }
-            Self::Own(limits) => limits[at],
+            Self::Own(limits) => limits[place.limit],
         }
     }
 

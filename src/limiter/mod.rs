@@ -3,6 +3,7 @@
 mod ask;
 mod builder;
 mod charge;
+mod decide;
 mod deciding;
 mod desk;
 mod health;
@@ -11,10 +12,7 @@ mod usage;
 use std::{
     fmt,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use smallvec::SmallVec;
@@ -30,12 +28,13 @@ pub use self::{
 };
 use crate::{
     accel::{DenyCache, Leases},
-    decision::{Decision, Outcome, Source},
-    key::{Key, KeyError, RequestHead},
-    policy::{Limit, OnFailure, OnMissingKey, Policy},
+    decision::{Decision, Source},
+    key::{Key, Tier},
+    policy::{Limit, Policy},
     resilience::Monitor,
     store::{Answer, MAX_HITS, MemoryStore, Store, StoreError, StoreErrorKind},
     telemetry,
+    time::Timestamp,
 };
 
 /// Decides by a store. One serves all layers of a service; clones are cheap and share everything.
@@ -190,7 +189,7 @@ impl Limiter {
             limit.check().map_err(|cause| {
                 StoreError::new(StoreErrorKind::Misconfigured, cause.to_string())
             })?;
-            let place = Place { limit: limits.len(), key: 0 };
+            let place = Place::new(limits.len(), 0);
             charge.push(limit, place, key.into().as_bytes(), limit.units());
             limits.push(limit);
         }
@@ -203,76 +202,35 @@ impl Limiter {
         Ok((limits, charge))
     }
 
-    /// Decides about a request by `policy`. What a [`RateLimitLayer`](crate::RateLimitLayer) does,
-    /// for those who write a middleware of their own: put an admitting decision into the request's
-    /// extensions, and limiters further in will not charge the same state twice.
-    pub fn decide(&self, policy: &Policy, head: RequestHead<'_>) -> Deciding {
-        let mut charge = Charge::after(head.extension(), self);
-        for (at, entry) in policy.entries().iter().enumerate() {
-            let keys = entry.key.extract(head);
-            match keys.and_then(|keys| Ok((keys.places()?, keys))) {
-                Ok((places, keys)) => {
-                    let units = entry.limit.units_of(head);
-                    for key in places {
-                        let place = Place { limit: at, key };
-                        charge.push(&entry.limit, place, keys[key].as_bytes(), units);
-                    }
-                }
-                Err(error) => match self.0.missing(policy, &error) {
-                    Missing::Skip => {}
-                    Missing::Anonymous => {
-                        let (key, place) = (Key::new("anonymous", ""), Place { limit: at, key: 0 });
-                        let units = entry.limit.units_of(head);
-                        charge.push(&entry.limit, place, key.as_bytes(), units);
-                    }
-                    Missing::Reject(error) => {
-                        telemetry::no_key(policy.shared_name(), &error);
-                        return Deciding::ready(Ruling::Reject(Rejection::NoKey(error)));
-                    }
-                },
-            }
-        }
-        if charge.is_empty() {
-            let decision = charge.unchecked(policy, Outcome::Skipped);
-            return Deciding::ready(Ruling::Admit(decided(decision)));
-        }
-        let timer = telemetry::Timer::start();
-        match charge.acquire(self.0.desk()).try_now() {
-            Ok(answer) => Deciding::ready(self.rule(policy, charge, answer)),
-            Err(reply) => Deciding::waiting(self.clone(), policy.clone(), charge, reply, timer),
-        }
-    }
-
-    /// What becomes of a request, by the store's answer.
-    fn rule(
+    /// The limit of this name that applies to `key` by `policy`, with the quota of its own or else of
+    /// `tier`: to look at it, or to reset it. None, if there is no such limit, or it does not apply.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, MemoryStore, PeerIp, Limit, Policy, Quota, Tier};
+    /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = Limiter::new(MemoryStore::new());
+    /// let requests = Limit::new("requests", Quota::per_minute(5)).tier("pro", Quota::per_minute(500));
+    /// let api = Policy::new("api").limit(PeerIp, requests).build()?;
+    /// let key = PeerIp::key("192.0.2.7".parse()?);
+    /// if let Some(limit) = limiter.limit_for(&api, "requests", Some(&Tier::new("pro")), &key) {
+    ///     println!("{:?} left", limiter.look(&limit, key).await?.remaining());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn limit_for(
         &self,
         policy: &Policy,
-        charge: Charge,
-        mut answer: Result<Answer, StoreError>,
-    ) -> Ruling {
-        self.0.heard(charge.ask(), &mut answer);
-        match &answer {
-            Ok(answer) => Ruling::of(decided(charge.decision(Limits::Policy(policy), answer))),
-            Err(error) => self.failed(policy, charge, error.kind()),
-        }
+        name: &str,
+        tier: Option<&Tier>,
+        key: &Key,
+    ) -> Option<Limit> {
+        policy.limit_for(name, tier, key, || self.now())
     }
 
-    /// What the policy wants for a request that the store did not decide.
-    fn failed(&self, policy: &Policy, mut charge: Charge, kind: StoreErrorKind) -> Ruling {
-        match policy.on_failure().of(kind) {
-            // Never `ByKind`: that is what `of` has looked up.
-            OnFailure::Allow | OnFailure::ByKind(_) => {
-                Ruling::Admit(decided(charge.unchecked(policy, Outcome::FailedOpen)))
-            }
-            OnFailure::Local { .. } => {
-                let limits = Limits::Local(policy);
-                match charge.acquire_from(limits, self.0.alone()).try_now() {
-                    Ok(Ok(answer)) => Ruling::of(decided(charge.decision(limits, &answer))),
-                    _ => closed(policy, kind),
-                }
-            }
-            OnFailure::Deny => closed(policy, kind),
-        }
+    /// The time by the clock of this process.
+    fn now(&self) -> Timestamp {
+        self.0.fallback.clock().now()
     }
 
     /// Finishes what is pending with the store, before the process ends.
@@ -288,12 +246,6 @@ impl Limiter {
 
 /// The most limits and keys of one check: as many as a policy can have.
 const MAX_PAIRS: usize = MAX_HITS / 2;
-
-enum Missing {
-    Skip,
-    Anonymous,
-    Reject(KeyError),
-}
 
 impl Inner {
     fn desk(&self) -> Desk<'_> {
@@ -317,24 +269,6 @@ impl Inner {
             ask.teach(cache, answer);
         }
     }
-
-    fn missing(&self, policy: &Policy, error: &KeyError) -> Missing {
-        if error.is_setup() && !self.setup_logged.swap(true, Ordering::Relaxed) {
-            telemetry::no_key_possible(policy.name(), error);
-        }
-        match policy.on_missing_key() {
-            OnMissingKey::Anonymous => Missing::Anonymous,
-            // What is malformed is not absent: nobody gets around a limit by garbling a key.
-            OnMissingKey::Skip if error.is_missing() => Missing::Skip,
-            OnMissingKey::RejectWith(status) => Missing::Reject(error.clone().with_status(status)),
-            OnMissingKey::Reject | OnMissingKey::Skip => Missing::Reject(error.clone()),
-        }
-    }
-}
-
-fn closed(policy: &Policy, kind: StoreErrorKind) -> Ruling {
-    telemetry::failed_closed(policy.shared_name());
-    Ruling::Reject(Rejection::StoreFailed(kind))
 }
 
 fn decided(decision: Decision) -> Decision {

@@ -6,16 +6,17 @@ use std::{
 use http::StatusCode;
 use smallvec::{Array, SmallVec};
 
-use super::{Lockout, PolicyError};
+use super::{
+    Lockout, PolicyError,
+    name::{self, Timescale, check_name},
+    quotas::Choices,
+};
 use crate::{
     algorithm::{Algorithm, Calendar, Lock, Meter},
     decision::Rule,
     key::RequestHead,
-    quota::{Length, Quota, QuotaError},
-    time::PICOS_PER_MICRO,
+    quota::{Quota, QuotaError},
 };
-
-const MAX_NAME: usize = 64;
 
 /// The place of a policy's name in the names of states, where there is no policy.
 static NO_POLICY: LazyLock<Arc<str>> = LazyLock::new(|| "-".into());
@@ -46,6 +47,8 @@ pub struct Limit {
     lockout: Option<Lockout>,
     lease: u64,
     scope: Option<Arc<str>>,
+    /// Other quotas, for some requests.
+    pub(super) choices: Option<Arc<Choices>>,
     /// What stands behind the key in the store's name: `}:policy/limit:algorithm+timescale`.
     suffix: Arc<str>,
     /// The same of its lock: `}:policy/limit:lk`.
@@ -59,7 +62,7 @@ impl Limit {
     pub fn new(name: impl Into<Arc<str>>, quota: Quota) -> Self {
         let algorithm = Algorithm::default();
         let limit = Self {
-            rule: Arc::new(Rule { policy: Arc::clone(&NO_POLICY), name: name.into(), quota }),
+            rule: Arc::new(Rule::new(&NO_POLICY, &name.into(), quota)),
             algorithm,
             meter: algorithm.meter(quota),
             cost: Cost::Fixed(1),
@@ -67,6 +70,7 @@ impl Limit {
             lockout: None,
             lease: 0,
             scope: None,
+            choices: None,
             suffix: "".into(),
             lock_suffix: "".into(),
         };
@@ -235,12 +239,12 @@ impl Limit {
     /// Writes the name of this limit's state for `key`. The braces make all limits of one key share
     /// a slot of a cluster.
     pub(crate) fn write_name(&self, key: &[u8], name: &mut SmallVec<impl Array<Item = u8>>) {
-        write(key, &self.suffix, name);
+        name::write(key, &self.suffix, name);
     }
 
     /// The same of its lock.
     pub(crate) fn write_lock_name(&self, key: &[u8], name: &mut SmallVec<impl Array<Item = u8>>) {
-        write(key, &self.lock_suffix, name);
+        name::write(key, &self.lock_suffix, name);
     }
 
     /// The limit as the policy of this name has it.
@@ -256,7 +260,7 @@ impl Limit {
         // Without a timescale: a lock outlasts a change of the quota.
         self.lock_suffix = format!("}}:{place}:lk").into();
         if !Arc::ptr_eq(policy, &self.rule.policy) {
-            self.rule = Arc::new(Rule { policy: Arc::clone(policy), ..Rule::clone(&self.rule) });
+            self.rule = Arc::new(Rule::new(policy, &self.rule.name, self.rule.quota));
         }
         self
     }
@@ -264,9 +268,14 @@ impl Limit {
     /// This instance's share of the limit, in the policy of this name.
     pub(super) fn share(&self, policy: &Arc<str>, share: f64) -> Result<Self, QuotaError> {
         let quota = self.algorithm.share(self.rule.quota, share)?;
+        Ok(self.clone().with_quota(quota).within(policy))
+    }
+
+    /// The same limit of another quota, which needs its name anew.
+    pub(super) fn with_quota(self, quota: Quota) -> Self {
         let meter = self.algorithm.meter(quota);
-        let rule = Arc::new(Rule { quota, ..Rule::clone(&self.rule) });
-        Ok(Self { rule, meter, ..self.clone() }.within(policy))
+        let rule = Arc::new(Rule::new(&self.rule.policy, &self.rule.name, quota));
+        Self { rule, meter, lease: self.lease.min(quota.capacity()), choices: None, ..self }
     }
 
     fn check_lease(&self) -> Result<(), PolicyError> {
@@ -305,12 +314,6 @@ impl Limit {
     }
 }
 
-fn write(key: &[u8], suffix: &str, name: &mut SmallVec<impl Array<Item = u8>>) {
-    name.push(b'{');
-    name.extend_from_slice(key);
-    name.extend_from_slice(suffix.as_bytes());
-}
-
 /// What one request takes.
 #[derive(Clone)]
 enum Cost {
@@ -324,27 +327,5 @@ impl fmt::Debug for Cost {
             Self::Fixed(units) => units.fmt(f),
             Self::Request(_) => f.write_str("by request"),
         }
-    }
-}
-
-/// Names stand in keys, header fields and metric labels.
-pub(super) fn check_name(of: &'static str, name: &str) -> Result<(), PolicyError> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    // A name of `-` alone stands for none.
-    if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(plain) && name != "-" {
-        return Ok(());
-    }
-    Err(PolicyError::new(format!(
-        "the {of} name {name:?}: it must be 1 to {MAX_NAME} ASCII letters, digits, `-`, `_` or `.`"
-    )))
-}
-
-/// The refill time of a quota, to the microsecond, so that quotas of one rate and different rounding
-/// share it.
-struct Timescale(u128);
-
-impl fmt::Display for Timescale {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Length(self.0.next_multiple_of(PICOS_PER_MICRO)).fmt(f)
     }
 }

@@ -3,15 +3,21 @@
 mod by_kind;
 mod limit;
 mod lockout;
+mod name;
 mod on_failure;
+mod quotas;
 
 use std::{fmt, sync::Arc};
 
 use http::StatusCode;
 
-use self::limit::check_name;
+pub(crate) use self::quotas::{Applies, Variant, Variants};
 pub use self::{by_kind::ByKind, limit::Limit, lockout::Lockout, on_failure::OnFailure};
-use crate::key::KeyExtractor;
+use self::{name::check_name, quotas::Maker};
+use crate::{
+    key::{Key, KeyExtractor, Tier},
+    time::Timestamp,
+};
 
 /// The most limits of one policy.
 const MAX_LIMITS: usize = 8;
@@ -44,14 +50,14 @@ struct Inner {
 /// A limit, with whom it counts.
 pub(crate) struct Entry {
     pub(crate) key: Box<dyn KeyExtractor>,
-    pub(crate) limit: Limit,
-    /// What this instance enforces on its own, while the store does not answer.
-    pub(crate) local: Option<Limit>,
+    pub(crate) own: Variant,
+    /// The same of other quotas, for those who have them.
+    pub(crate) others: Option<Variants>,
 }
 
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entry").field("limit", &self.limit).field("local", &self.local).finish()
+        f.debug_struct("Entry").field("own", &self.own).field("others", &self.others).finish()
     }
 }
 
@@ -71,10 +77,10 @@ impl Policy {
     pub(crate) fn unnamed(key: impl KeyExtractor, limit: Limit) -> Self {
         // An `Arc` of its own: it tells the policy from others without a name.
         let name: Arc<str> = "-".into();
-        let limit = limit.within(&name);
+        let own = Variant { limit: limit.within(&name), local: None };
         Self(Arc::new(Inner {
             name,
-            limits: Box::new([Entry { key: Box::new(key), limit, local: None }]),
+            limits: Box::new([Entry { key: Box::new(key), own, others: None }]),
             on_failure: OnFailure::Allow,
             on_missing_key: OnMissingKey::Reject,
         }))
@@ -88,13 +94,29 @@ impl Policy {
 
     /// The limits, in order.
     pub fn limits(&self) -> impl ExactSizeIterator<Item = &Limit> {
-        self.0.limits.iter().map(|entry| &entry.limit)
+        self.0.limits.iter().map(|entry| &entry.own.limit)
     }
 
     /// The limit of this name, as the policy has it: to look, or to reset a key.
     #[must_use]
     pub fn limit(&self, name: &str) -> Option<&Limit> {
         self.limits().find(|limit| limit.name() == name)
+    }
+
+    /// What [`Limiter::limit_for`](crate::Limiter::limit_for) says.
+    pub(crate) fn limit_for(
+        &self,
+        name: &str,
+        tier: Option<&Tier>,
+        key: &Key,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Option<Limit> {
+        let entry = self.entries().iter().find(|entry| entry.own.limit.name() == name)?;
+        match entry.others.as_ref().map(|others| others.applies_to(tier, key, now)) {
+            None | Some(Applies::Own) => Some(entry.own.limit.clone()),
+            Some(Applies::Instead(variant)) => Some(variant.limit.clone()),
+            Some(Applies::Not) => None,
+        }
     }
 
     /// What happens to requests while the store does not answer.
@@ -135,11 +157,10 @@ pub enum OnMissingKey {
 }
 
 /// Builds a [`Policy`].
-#[derive(Debug)]
 #[must_use]
 pub struct PolicyBuilder {
     name: Arc<str>,
-    limits: Vec<Entry>,
+    limits: Vec<(Box<dyn KeyExtractor>, Limit)>,
     on_failure: OnFailure,
     on_missing_key: OnMissingKey,
 }
@@ -147,7 +168,7 @@ pub struct PolicyBuilder {
 impl PolicyBuilder {
     /// Adds a limit, and whom it counts. A policy has 1 to 8 limits of different names.
     pub fn limit(mut self, key: impl KeyExtractor, limit: Limit) -> Self {
-        self.limits.push(Entry { key: Box::new(key), limit, local: None });
+        self.limits.push((Box::new(key), limit));
         self
     }
 
@@ -169,7 +190,7 @@ impl PolicyBuilder {
     ///
     /// If a name, the number of limits, a share or a status is out of its bounds, or if two limits
     /// have one name. The message names the value and the bound.
-    pub fn build(mut self) -> Result<Policy, PolicyError> {
+    pub fn build(self) -> Result<Policy, PolicyError> {
         let name = &self.name;
         check_name("policy", name)?;
         if self.limits.is_empty() || self.limits.len() > MAX_LIMITS {
@@ -186,53 +207,29 @@ impl PolicyBuilder {
                  client error, 400 to 499"
             )));
         }
-        for at in 0..self.limits.len() {
-            let limit = self.limits[at].limit.clone();
-            limit.check()?;
-            if self.limits[..at].iter().any(|other| other.limit.name() == limit.name()) {
+        let mut limits: Vec<Entry> = Vec::new();
+        for (key, limit) in self.limits {
+            if limits.iter().any(|other| other.own.limit.name() == limit.name()) {
                 return Err(PolicyError::new(format!(
                     "the policy `{name}` has two limits named `{}`: they would share their buckets",
                     limit.name()
                 )));
             }
-            let (cost, most) = (limit.units(), limit.quota().capacity());
-            if cost > most {
-                return Err(PolicyError::new(format!(
-                    "the policy `{name}`, limit `{}`, has a cost of {cost}, which no request can pay: \
-                     at most {most} units can be taken at once",
-                    limit.name()
-                )));
-            }
-            self.limits[at].local = self.local(&limit)?;
-            self.limits[at].limit = limit.within(name);
+            let maker = Maker::new(limit, name, self.on_failure);
+            limits.push(Entry { key, own: maker.own()?, others: Variants::new(&maker)? });
         }
         Ok(Policy(Arc::new(Inner {
+            limits: limits.into(),
             name: self.name,
-            limits: self.limits.into(),
             on_failure: self.on_failure,
             on_missing_key: self.on_missing_key,
         })))
     }
+}
 
-    fn local(&self, limit: &Limit) -> Result<Option<Limit>, PolicyError> {
-        let Some(share) = self.on_failure.share(&self.name)? else { return Ok(None) };
-        let local = limit.share(&self.name, share).map_err(|cause| {
-            PolicyError::new(format!(
-                "the policy `{}`, limit `{}`, with a local share of {share}: {cause}",
-                self.name,
-                limit.name()
-            ))
-        })?;
-        let (cost, most) = (local.units(), local.quota().capacity());
-        if cost > most {
-            return Err(PolicyError::new(format!(
-                "the policy `{}`, limit `{}`, has a cost of {cost}: with a local share of {share}, at \
-                 most {most} units can be taken at once",
-                self.name,
-                limit.name()
-            )));
-        }
-        Ok(Some(local))
+impl fmt::Debug for PolicyBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolicyBuilder").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
