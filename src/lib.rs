@@ -30,7 +30,10 @@ pub use self::{
         Tier,
     },
     limiter::{Deciding, Limiter, LimiterBuilder, Rejection, Ruling},
-    policy::{ByKind, Limit, Lockout, OnFailure, OnMissingKey, Policy, PolicyBuilder, PolicyError},
+    policy::{
+        ByKind, Callers, Limit, Lockout, OnFailure, OnMissingKey, Policy, PolicyBuilder,
+        PolicyError, PolicyHandle, PolicySet, PolicySetBuilder,
+    },
     quota::{Quota, QuotaError},
     resilience::{Breaker, BreakerState, Failure, Health},
     store::{MemoryStore, Store, StoreError, StoreErrorKind},

@@ -24,7 +24,7 @@ const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const STATE: HeaderName = HeaderName::from_static("ratelimit");
 
 /// All fields that say what these say, those of older drafts included.
-const KNOWN: [HeaderName; 8] = [
+static KNOWN: [HeaderName; 8] = [
     X_LIMIT,
     X_REMAINING,
     X_RESET,
@@ -59,14 +59,19 @@ pub enum HeaderFormat {
 }
 
 impl HeaderFormat {
-    /// How many fields it has. A map that grows costs more than one that has room.
-    pub(super) const fn fields(self) -> usize {
+    /// The names of its fields.
+    pub(super) fn names(self) -> &'static [HeaderName] {
         match self {
-            Self::None => 0,
-            Self::XRateLimit => 3,
-            Self::Draft => 2,
-            Self::Both => 5,
+            Self::None => &[],
+            Self::XRateLimit => &KNOWN[..3],
+            Self::Draft => &KNOWN[3..5],
+            Self::Both => &KNOWN[..5],
         }
+    }
+
+    /// How many there are. A map that grows costs more than one that has room.
+    pub(super) fn fields(self) -> usize {
+        self.names().len()
     }
 }
 
@@ -103,7 +108,7 @@ impl Fields {
             {
                 return false;
             }
-            for name in KNOWN {
+            for name in &KNOWN {
                 headers.remove(name);
             }
         }

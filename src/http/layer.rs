@@ -1,7 +1,10 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header::WWW_AUTHENTICATE};
+use http::{
+    HeaderName, HeaderValue, Method, Response, StatusCode,
+    header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE},
+};
 use tower_layer::Layer;
 
 use super::{
@@ -12,8 +15,8 @@ use super::{
 use crate::{
     decision::Decision,
     key::{KeyExtractor, RequestHead},
-    limiter::{Limiter, Rejection},
-    policy::{Limit, Policy},
+    limiter::{Deciding, Limiter, Rejection},
+    policy::{Limit, Policy, PolicyHandle},
     quota::Quota,
     store::Store,
 };
@@ -68,10 +71,18 @@ pub struct RateLimitLayer(Arc<Shared>);
 #[derive(Clone)]
 pub(super) struct Shared {
     pub(super) limiter: Limiter,
-    pub(super) policy: Policy,
+    pub(super) policies: Policies,
     fields: Fields,
     respond: Arc<dyn Respond>,
     retry_jitter: Duration,
+    skip_preflights: bool,
+}
+
+/// By what requests are limited.
+#[derive(Clone, Debug)]
+pub(super) enum Policies {
+    One(Policy),
+    Routes(PolicyHandle),
 }
 
 impl RateLimitLayer {
@@ -89,12 +100,24 @@ impl RateLimitLayer {
     /// Limits requests by `policy`.
     #[must_use]
     pub fn with_policy(policy: Policy, limiter: &Limiter) -> Self {
+        Self::limiting(Policies::One(policy), limiter)
+    }
+
+    /// Limits each request by the policy of its route: of a [`PolicySet`](crate::PolicySet), or of a
+    /// [`PolicyHandle`], by which they can be changed.
+    #[must_use]
+    pub fn with_policies(policies: impl Into<PolicyHandle>, limiter: &Limiter) -> Self {
+        Self::limiting(Policies::Routes(policies.into()), limiter)
+    }
+
+    fn limiting(policies: Policies, limiter: &Limiter) -> Self {
         Self(Arc::new(Shared {
             limiter: limiter.clone(),
             fields: Fields::default(),
-            policy,
+            policies,
             respond: Arc::new(Text),
             retry_jitter: Duration::ZERO,
+            skip_preflights: false,
         }))
     }
 
@@ -123,6 +146,34 @@ impl RateLimitLayer {
         self.change(|shared| shared.retry_jitter = longest)
     }
 
+    /// Lets preflights of browsers pass, and charges them to nobody: `OPTIONS` with `Origin` and
+    /// `Access-Control-Request-Method` (Fetch standard, "CORS-preflight request"). Not needed where a
+    /// `CorsLayer` stands outside, as it should, and answers them.
+    #[must_use]
+    pub fn skip_preflights(self) -> Self {
+        self.change(|shared| shared.skip_preflights = true)
+    }
+
+    /// The header fields that this layer writes, for `Access-Control-Expose-Headers`: a browser shows
+    /// a script no others.
+    ///
+    /// ```
+    /// use axum::{Router, routing::get};
+    /// use tollgate::{MemoryStore, PeerIp, Quota, RateLimitLayer};
+    /// use tower_http::cors::{Any, CorsLayer};
+    ///
+    /// let limit = RateLimitLayer::new(PeerIp, Quota::per_minute(100), MemoryStore::new());
+    /// let cors = CorsLayer::new().allow_origin(Any).expose_headers(limit.exposed_headers());
+    /// // The layer that is added last stands outside: it answers preflights, and marks denials too.
+    /// let app: Router = Router::new().route("/", get(|| async { "hello" })).layer(limit).layer(cors);
+    /// ```
+    #[must_use]
+    pub fn exposed_headers(&self) -> Vec<HeaderName> {
+        let mut names = vec![RETRY_AFTER];
+        names.extend_from_slice(self.0.fields.format.names());
+        names
+    }
+
     fn change(self, change: impl FnOnce(&mut Shared)) -> Self {
         let mut shared = Arc::unwrap_or_clone(self.0);
         change(&mut shared);
@@ -147,7 +198,7 @@ impl fmt::Debug for RateLimitLayer {
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RateLimitLayer")
-            .field("policy", &self.policy)
+            .field("policies", &self.policies)
             .field("limiter", &self.limiter)
             .finish_non_exhaustive()
     }
@@ -158,6 +209,18 @@ impl fmt::Debug for Shared {
 struct Upstream;
 
 impl Shared {
+    pub(super) fn decide(&self, head: RequestHead<'_>) -> Deciding {
+        if self.skip_preflights && is_preflight(head) {
+            return self.limiter.pass(head);
+        }
+        match &self.policies {
+            Policies::One(policy) => self.limiter.decide(policy, head),
+            Policies::Routes(handle) => {
+                handle.with(|policies| self.limiter.decide_by(policies, head))
+            }
+        }
+    }
+
     /// The response of the service, which learns what is left.
     pub(super) fn admitted<R>(
         &self,
@@ -195,7 +258,7 @@ impl Shared {
             }
             // Short, and not the same for all.
             Rejection::StoreFailed(_) => Some(1 + jitter(2)),
-            Rejection::NoKey(_) => None,
+            Rejection::NoKey(_) | Rejection::Blocked => None,
         };
         headers::finish(retry_after, response.headers_mut());
         if let Rejection::NoKey(error) = &rejection
@@ -211,6 +274,11 @@ impl Shared {
         response.extensions_mut().insert(rejection);
         response
     }
+}
+
+fn is_preflight(head: RequestHead<'_>) -> bool {
+    let has = |name| head.headers().contains_key(name);
+    head.method() == Method::OPTIONS && has(ORIGIN) && has(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 fn jitter(longest: u64) -> u64 {

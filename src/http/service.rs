@@ -54,7 +54,7 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let shared = &self.shared;
-        let deciding = shared.limiter.decide(&shared.policy, RequestHead::new(&request));
+        let deciding = shared.decide(RequestHead::new(&request));
         match deciding.try_now() {
             Ok(Ruling::Admit(decision)) => {
                 request.extensions_mut().insert(decision.clone());

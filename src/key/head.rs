@@ -2,7 +2,7 @@ use std::fmt;
 
 use http::{Extensions, HeaderMap, Method, Request, Uri, header::AsHeaderName, request::Parts};
 
-use super::KeyError;
+use super::{KeyError, Route};
 
 /// What a key may be drawn from: a request without its body.
 ///
@@ -24,6 +24,7 @@ pub struct RequestHead<'a> {
     uri: &'a Uri,
     headers: &'a HeaderMap,
     extensions: &'a Extensions,
+    pub(super) route: Option<&'a Route<'a>>,
 }
 
 impl<'a> RequestHead<'a> {
@@ -35,6 +36,7 @@ impl<'a> RequestHead<'a> {
             uri: request.uri(),
             headers: request.headers(),
             extensions: request.extensions(),
+            route: None,
         }
     }
 
@@ -46,7 +48,13 @@ impl<'a> RequestHead<'a> {
             uri: &parts.uri,
             headers: &parts.headers,
             extensions: &parts.extensions,
+            route: None,
         }
+    }
+
+    /// The same request, on this route.
+    pub(crate) const fn on(self, route: &'a Route<'a>) -> Self {
+        Self { route: Some(route), ..self }
     }
 
     /// The method.

@@ -8,6 +8,7 @@ mod head;
 mod header;
 mod ip;
 mod keys;
+mod route;
 mod secret;
 mod tier;
 
@@ -15,6 +16,7 @@ use std::{fmt, fmt::Write as _, sync::Arc};
 
 use smallvec::SmallVec;
 
+pub(crate) use self::route::Route;
 use self::secret::digest;
 pub use self::{
     claims::{Claim, claim},
@@ -25,6 +27,7 @@ pub use self::{
     header::{ApiKey, Header},
     ip::{ClientIp, PeerIp, PrefixError, TrustError},
     keys::Keys,
+    route::{PathParam, RouteTemplate, path_param, route},
     tier::Tier,
 };
 

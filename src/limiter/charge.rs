@@ -26,7 +26,7 @@ pub(super) enum Limits<'a> {
     Own(&'a [&'a Limit]),
 }
 
-static NO_POLICY: LazyLock<Arc<str>> = LazyLock::new(|| "-".into());
+pub(super) static NO_POLICY: LazyLock<Arc<str>> = LazyLock::new(|| "-".into());
 
 impl Charge {
     /// For a request about which a limiter outside this one has decided before.
@@ -99,9 +99,9 @@ impl Charge {
     }
 
     /// The decision that nobody asked a store for.
-    pub(super) fn unchecked(&self, policy: &Policy, outcome: Outcome) -> Decision {
+    pub(super) fn unchecked(&self, policy: &Arc<str>, outcome: Outcome) -> Decision {
         let outer = self.0.outer().cloned();
-        Decision::unchecked(Arc::clone(policy.shared_name()), outcome, outer)
+        Decision::unchecked(Arc::clone(policy), outcome, outer)
     }
 }
 

@@ -5,13 +5,13 @@ use std::sync::{Arc, atomic::Ordering};
 use super::{
     Deciding, Inner, Limiter, Rejection, Ruling,
     ask::Place,
-    charge::{Charge, Limits},
+    charge::{Charge, Limits, NO_POLICY},
     decided,
 };
 use crate::{
     decision::Outcome,
-    key::{Key, KeyError, RequestHead},
-    policy::{Applies, Entry, OnFailure, OnMissingKey, Policy},
+    key::{Key, KeyError, RequestHead, Route},
+    policy::{Applies, Entry, Listed, Match, OnFailure, OnMissingKey, Policy, PolicySet},
     store::{Answer, StoreError, StoreErrorKind},
     telemetry,
 };
@@ -21,6 +21,14 @@ impl Limiter {
     /// for those who write a middleware of their own: put an admitting decision into the request's
     /// extensions, and limiters further in will not charge the same state twice.
     pub fn decide(&self, policy: &Policy, head: RequestHead<'_>) -> Deciding {
+        match policy.listed(head) {
+            Listed::Not => {}
+            Listed::Allowed => return self.skip(policy.shared_name(), head),
+            Listed::Denied => {
+                telemetry::blocked(policy.shared_name());
+                return Deciding::ready(Ruling::Reject(Rejection::Blocked));
+            }
+        }
         let mut charge = Charge::after(head.extension(), self);
         for (at, entry) in policy.entries().iter().enumerate() {
             let keys = entry.key.extract(head);
@@ -44,7 +52,7 @@ impl Limiter {
             }
         }
         if charge.is_empty() {
-            let decision = charge.unchecked(policy, Outcome::Skipped);
+            let decision = charge.unchecked(policy.shared_name(), Outcome::Skipped);
             return Deciding::ready(Ruling::Admit(decided(decision)));
         }
         let timer = telemetry::Timer::start();
@@ -52,6 +60,29 @@ impl Limiter {
             Ok(answer) => Deciding::ready(self.rule(policy, charge, answer)),
             Err(reply) => Deciding::waiting(self.clone(), policy.clone(), charge, reply, timer),
         }
+    }
+
+    /// Decides about a request by the policy of its route, if one applies to it.
+    pub fn decide_by(&self, policies: &PolicySet, head: RequestHead<'_>) -> Deciding {
+        if let Some(Match { policy, template, params }) = policies.matched(head) {
+            let route = Route { template, params: &params };
+            return self.decide(policy, head.on(&route));
+        }
+        if let Some(policy) = policies.otherwise() {
+            return self.decide(policy, head);
+        }
+        self.pass(head)
+    }
+
+    /// Lets a request pass to which no policy applies.
+    pub(crate) fn pass(&self, head: RequestHead<'_>) -> Deciding {
+        self.skip(&NO_POLICY, head)
+    }
+
+    fn skip(&self, policy: &Arc<str>, head: RequestHead<'_>) -> Deciding {
+        let charge = Charge::after(head.extension(), self);
+        let decision = charge.unchecked(policy, Outcome::Skipped);
+        Deciding::ready(Ruling::Admit(decided(decision)))
     }
 
     /// Adds what a request is to be charged for one of its keys, by the limit that applies to it.
@@ -96,7 +127,7 @@ impl Limiter {
         match policy.on_failure().of(kind) {
             // Never `ByKind`: that is what `of` has looked up.
             OnFailure::Allow | OnFailure::ByKind(_) => {
-                Ruling::Admit(decided(charge.unchecked(policy, Outcome::FailedOpen)))
+                Ruling::Admit(decided(charge.unchecked(policy.shared_name(), Outcome::FailedOpen)))
             }
             OnFailure::Local { .. } => {
                 let limits = Limits::Local(policy);

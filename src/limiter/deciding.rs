@@ -41,6 +41,8 @@ pub enum Rejection {
     StoreFailed(StoreErrorKind),
     /// It has no key.
     NoKey(KeyError),
+    /// Its policy [denies](crate::PolicyBuilder::deny) the caller.
+    Blocked,
 }
 
 /// A ruling, there already or to come.

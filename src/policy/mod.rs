@@ -1,21 +1,35 @@
 //! Limits that are checked together, and what to do when that is not possible.
 
 mod by_kind;
+mod callers;
+mod handle;
 mod limit;
 mod lockout;
 mod name;
 mod on_failure;
 mod quotas;
+mod route;
 
 use std::{fmt, sync::Arc};
 
 use http::StatusCode;
 
-pub(crate) use self::quotas::{Applies, Variant, Variants};
-pub use self::{by_kind::ByKind, limit::Limit, lockout::Lockout, on_failure::OnFailure};
+pub use self::{
+    by_kind::ByKind,
+    callers::Callers,
+    handle::PolicyHandle,
+    limit::Limit,
+    lockout::Lockout,
+    on_failure::OnFailure,
+    route::{PolicySet, PolicySetBuilder},
+};
 use self::{name::check_name, quotas::Maker};
+pub(crate) use self::{
+    quotas::{Applies, Variant, Variants},
+    route::Match,
+};
 use crate::{
-    key::{Key, KeyExtractor, Tier},
+    key::{Key, KeyExtractor, RequestHead, Tier},
     time::Timestamp,
 };
 
@@ -45,6 +59,17 @@ struct Inner {
     limits: Box<[Entry]>,
     on_failure: OnFailure,
     on_missing_key: OnMissingKey,
+    allowed: Vec<Callers>,
+    denied: Vec<Callers>,
+}
+
+/// Whether a policy knows a caller.
+pub(crate) enum Listed {
+    Not,
+    /// One who is not limited.
+    Allowed,
+    /// One who is not admitted.
+    Denied,
 }
 
 /// A limit, with whom it counts.
@@ -70,6 +95,8 @@ impl Policy {
             limits: Vec::new(),
             on_failure: OnFailure::Allow,
             on_missing_key: OnMissingKey::Reject,
+            allowed: Vec::new(),
+            denied: Vec::new(),
         }
     }
 
@@ -83,6 +110,8 @@ impl Policy {
             limits: Box::new([Entry { key: Box::new(key), own, others: None }]),
             on_failure: OnFailure::Allow,
             on_missing_key: OnMissingKey::Reject,
+            allowed: Vec::new(),
+            denied: Vec::new(),
         }))
     }
 
@@ -131,6 +160,17 @@ impl Policy {
         self.0.on_missing_key
     }
 
+    pub(crate) fn listed(&self, head: RequestHead<'_>) -> Listed {
+        let among = |lists: &[Callers]| lists.iter().any(|callers| callers.include(head));
+        if among(&self.0.denied) {
+            Listed::Denied
+        } else if among(&self.0.allowed) {
+            Listed::Allowed
+        } else {
+            Listed::Not
+        }
+    }
+
     pub(crate) fn shared_name(&self) -> &Arc<str> {
         &self.0.name
     }
@@ -163,12 +203,27 @@ pub struct PolicyBuilder {
     limits: Vec<(Box<dyn KeyExtractor>, Limit)>,
     on_failure: OnFailure,
     on_missing_key: OnMissingKey,
+    allowed: Vec<Callers>,
+    denied: Vec<Callers>,
 }
 
 impl PolicyBuilder {
     /// Adds a limit, and whom it counts. A policy has 1 to 8 limits of different names.
     pub fn limit(mut self, key: impl KeyExtractor, limit: Limit) -> Self {
         self.limits.push((Box::new(key), limit));
+        self
+    }
+
+    /// Callers who are not limited: their requests pass, and are charged to nobody. Who is also among
+    /// those [denied](Self::deny) is denied.
+    pub fn allow(mut self, callers: Callers) -> Self {
+        self.allowed.push(callers);
+        self
+    }
+
+    /// Callers who are not admitted: their requests are answered 403, and are charged to nobody.
+    pub fn deny(mut self, callers: Callers) -> Self {
+        self.denied.push(callers);
         self
     }
 
@@ -223,6 +278,8 @@ impl PolicyBuilder {
             name: self.name,
             on_failure: self.on_failure,
             on_missing_key: self.on_missing_key,
+            allowed: self.allowed,
+            denied: self.denied,
         })))
     }
 }

@@ -65,6 +65,12 @@ pub(crate) fn no_key(policy: &Arc<str>, reason: &impl fmt::Display) {
     tracing::debug!(target: TARGET, policy = &**policy, outcome = "no_key", %reason, "decided");
 }
 
+/// A request was turned away because of who sent it.
+pub(crate) fn blocked(policy: &Arc<str>) {
+    meters::request(policy, "blocked");
+    tracing::debug!(target: TARGET, policy = &**policy, outcome = "blocked", "decided");
+}
+
 /// No request can have a key, as the service is set up.
 pub(crate) fn no_key_possible(policy: &str, remedy: &impl fmt::Display) {
     tracing::error!(target: TARGET, policy, "requests have no key: {remedy}");

@@ -5,6 +5,7 @@ use super::message;
 use crate::{key::RequestHead, limiter::Rejection};
 
 const INVALID_ARGUMENT: u16 = 3;
+const PERMISSION_DENIED: u16 = 7;
 const RESOURCE_EXHAUSTED: u16 = 8;
 const UNAVAILABLE: u16 = 14;
 const UNAUTHENTICATED: u16 = 16;
@@ -24,6 +25,7 @@ pub(super) fn answer(rejection: &Rejection) -> Response<Bytes> {
             UNAUTHENTICATED
         }
         Rejection::NoKey(_) => INVALID_ARGUMENT,
+        Rejection::Blocked => PERMISSION_DENIED,
     };
     let mut response = Response::new(Bytes::new());
     let headers = response.headers_mut();

@@ -31,13 +31,15 @@ pub trait Respond: Send + Sync + 'static {
 
 /// The status that fits a rejection: 429 for a denial (RFC 6585 §4), or what a
 /// [`Lockout`](crate::Lockout) says where it has locked the key; 503 where the store does not
-/// answer, and what the key's extractor or the policy says where there is no key.
+/// answer, what the key's extractor or the policy says where there is no key, and 403 where the policy
+/// denies the caller.
 #[must_use]
 pub fn status(rejection: &Rejection) -> StatusCode {
     match rejection {
         Rejection::Limited(decision) => decision.status(),
         Rejection::StoreFailed(_) => StatusCode::SERVICE_UNAVAILABLE,
         Rejection::NoKey(error) => error.status(),
+        Rejection::Blocked => StatusCode::FORBIDDEN,
     }
 }
 
@@ -58,6 +60,7 @@ fn message(rejection: &Rejection) -> &'static str {
         // What is wrong with the service is for its log.
         Rejection::NoKey(error) if error.is_setup() => "the service cannot tell who is asking",
         Rejection::NoKey(error) => error.message(),
+        Rejection::Blocked => "the caller is not admitted",
     }
 }
 

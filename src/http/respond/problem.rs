@@ -32,7 +32,7 @@ fn document(rejection: &Rejection) -> String {
     let kind = match rejection {
         Rejection::Limited(_) => QUOTA_EXCEEDED,
         Rejection::StoreFailed(_) => REDUCED_CAPACITY,
-        Rejection::NoKey(_) => "about:blank",
+        Rejection::NoKey(_) | Rejection::Blocked => "about:blank",
     };
     let mut text = String::with_capacity(256);
     // Writing to memory does not fail.
@@ -49,7 +49,7 @@ fn document(rejection: &Rejection) -> String {
         Rejection::Limited(decision) => Some(Some(decision)),
         // Both types have this member; nobody knows which limits would have been violated.
         Rejection::StoreFailed(_) => Some(None),
-        Rejection::NoKey(_) => None,
+        Rejection::NoKey(_) | Rejection::Blocked => None,
     };
     if let Some(decision) = decided {
         text.push_str(r#","violated-policies":["#);

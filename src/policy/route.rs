@@ -1,0 +1,281 @@
+//! Which policy applies to which requests.
+
+use std::{collections::HashMap, fmt, sync::Arc};
+
+use http::Method;
+use matchit::{InsertError, Router};
+use smallvec::SmallVec;
+
+use super::{Policy, PolicyError};
+use crate::key::RequestHead;
+
+/// Policies for the routes of a service: which one applies to a request, by its method and path.
+///
+/// A route is a path in the syntax of axum, `/users/{id}` or `/files/{*path}`, alone or behind one or
+/// several methods: `GET /users/{id}`, `POST,PUT /users`. Paths are compared as axum compares them, so
+/// another spelling of a path, with a slash at its end or in other letters, is another path here as
+/// there. The pattern says which path is meant, so an exact path goes before a parameter, and that before
+/// the rest of a path, in whatever order they stand; and a route with the method of a request goes before
+/// one without methods. `GET` includes `HEAD`, as routers have it, unless that has a route of its own.
+///
+/// To a request that no route takes, the policy that was named [`otherwise`](PolicySetBuilder::otherwise)
+/// applies; without one, no limit does.
+///
+/// The layer stands around the whole router: within a nested one, paths lack what they were nested under.
+///
+/// ```
+/// use tollgate::{
+///     Limit, Limiter, MemoryStore, PeerIp, Policy, PolicySet, Quota, RateLimitLayer, key,
+/// };
+///
+/// let login = Policy::new("login").limit(PeerIp, Limit::new("tries", Quota::per_minute(5)));
+/// let orders = Policy::new("orders")
+///     .limit(key::path_param("shop"), Limit::new("writes", Quota::per_second(20)));
+/// let api = Policy::new("api").limit(PeerIp, Limit::new("requests", Quota::per_second(50)));
+///
+/// let policies = PolicySet::builder()
+///     .route("POST /login", login.build()?)
+///     .route("POST,PUT /shops/{shop}/orders", orders.build()?)
+///     .otherwise(api.build()?)
+///     .build()?;
+/// let layer = RateLimitLayer::with_policies(policies, &Limiter::new(MemoryStore::new()));
+/// # Ok::<(), tollgate::PolicyError>(())
+/// ```
+#[derive(Clone)]
+pub struct PolicySet(Arc<Inner>);
+
+struct Inner {
+    policies: Vec<Policy>,
+    otherwise: Option<Policy>,
+    /// The templates of all routes, and the places of their policies.
+    routes: Vec<(Box<str>, usize)>,
+    /// The routes of each method that has routes of its own, those without methods among them.
+    methods: HashMap<Method, Router<usize>>,
+    /// Those without methods.
+    any: Router<usize>,
+}
+
+impl PolicySet {
+    /// Begins a set.
+    pub fn builder() -> PolicySetBuilder {
+        PolicySetBuilder::default()
+    }
+
+    /// The policies, each once.
+    pub fn policies(&self) -> impl ExactSizeIterator<Item = &Policy> {
+        self.0.policies.iter()
+    }
+
+    /// The policy of this name.
+    #[must_use]
+    pub fn policy(&self, name: &str) -> Option<&Policy> {
+        self.policies().find(|policy| policy.name() == name)
+    }
+
+    /// The policy that applies to a request, if one does, and the template of the route that said so.
+    ///
+    /// ```
+    /// # use tollgate::{Limit, PeerIp, Policy, PolicySet, Quota, RequestHead};
+    /// # let limit = Limit::new("requests", Quota::per_second(5));
+    /// # let users = Policy::new("users").limit(PeerIp, limit).build()?;
+    /// let policies = PolicySet::builder().route("GET /users/{id}", users).build()?;
+    /// let request = http::Request::get("/users/7").body(()).unwrap();
+    /// let (policy, route) = policies.find(RequestHead::new(&request)).unwrap();
+    /// assert_eq!((policy.name(), route), ("users", Some("/users/{id}")));
+    /// # Ok::<(), tollgate::PolicyError>(())
+    /// ```
+    #[must_use]
+    pub fn find(&self, head: RequestHead<'_>) -> Option<(&Policy, Option<&str>)> {
+        match self.matched(head) {
+            Some(Match { policy, template, .. }) => Some((policy, Some(template))),
+            None => self.otherwise().map(|policy| (policy, None)),
+        }
+    }
+
+    /// The route that a request takes.
+    pub(crate) fn matched<'p>(&self, head: RequestHead<'p>) -> Option<Match<'_, 'p>> {
+        let router = self.0.methods.get(head.method()).unwrap_or(&self.0.any);
+        let found = router.at(head.uri().path()).ok()?;
+        let (template, policy) = &self.0.routes[*found.value];
+        let params = found.params.iter().collect();
+        Some(Match { policy: &self.0.policies[*policy], template, params })
+    }
+
+    /// The policy for the others.
+    pub(crate) fn otherwise(&self) -> Option<&Policy> {
+        self.0.otherwise.as_ref()
+    }
+}
+
+/// The route that a request takes.
+pub(crate) struct Match<'s, 'p> {
+    pub(crate) policy: &'s Policy,
+    pub(crate) template: &'s str,
+    pub(crate) params: SmallVec<[(&'s str, &'p str); 4]>,
+}
+
+/// One policy for all requests.
+impl From<Policy> for PolicySet {
+    fn from(policy: Policy) -> Self {
+        Self(Arc::new(Inner {
+            policies: vec![policy.clone()],
+            otherwise: Some(policy),
+            routes: Vec::new(),
+            methods: HashMap::new(),
+            any: Router::new(),
+        }))
+    }
+}
+
+impl fmt::Debug for PolicySet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolicySet").field("policies", &self.0.policies).finish_non_exhaustive()
+    }
+}
+
+/// Builds a [`PolicySet`].
+#[derive(Debug, Default)]
+#[must_use]
+pub struct PolicySetBuilder {
+    routes: Vec<(String, Policy)>,
+    otherwise: Option<Policy>,
+}
+
+impl PolicySetBuilder {
+    /// The policy of a route: a path, or methods, a space and a path. One policy may have several.
+    pub fn route(mut self, route: impl Into<String>, policy: Policy) -> Self {
+        self.routes.push((route.into(), policy));
+        self
+    }
+
+    /// The policy of requests that no route takes. Default: none, so that they are not limited.
+    pub fn otherwise(mut self, policy: Policy) -> Self {
+        self.otherwise = Some(policy);
+        self
+    }
+
+    /// The set.
+    ///
+    /// # Errors
+    ///
+    /// If a route is malformed, or cannot be told from another one, or if two policies have one name, as
+    /// they would share their buckets. The message names the route.
+    pub fn build(self) -> Result<PolicySet, PolicyError> {
+        let mut policies: Vec<Policy> = Vec::new();
+        let mut routes = Vec::new();
+        let mut parsed = Vec::new();
+        let all = self.routes.iter().map(|(_, policy)| policy).chain(&self.otherwise);
+        for policy in all {
+            place_of(&mut policies, policy)?;
+        }
+        for (text, policy) in &self.routes {
+            let (methods, path) = parse(text)?;
+            parsed.push((text, methods, path));
+            routes.push((path.into(), place_of(&mut policies, policy)?));
+        }
+        let mut named: Vec<Method> =
+            parsed.iter().flat_map(|(_, methods, _)| methods.iter().cloned()).collect();
+        if named.contains(&Method::GET) {
+            named.push(Method::HEAD);
+        }
+        let routes_of = |method: Option<&Method>| {
+            let mut router = Router::new();
+            for at in by_rank(&parsed, method) {
+                let (text, _, path) = &parsed[at];
+                add(&mut router, at, text, path)?;
+            }
+            Ok::<_, PolicyError>(router)
+        };
+        let methods = named.iter().map(|method| Ok((method.clone(), routes_of(Some(method))?)));
+        Ok(PolicySet(Arc::new(Inner {
+            methods: methods.collect::<Result<_, PolicyError>>()?,
+            any: routes_of(None)?,
+            policies,
+            otherwise: self.otherwise,
+            routes,
+        })))
+    }
+}
+
+type Parsed<'a> = (&'a String, Vec<Method>, &'a str);
+
+/// The places of the routes that take a method, or any: of one path, only those that come first, by
+/// the method, by `GET` for `HEAD`, and without a method.
+fn by_rank(parsed: &[Parsed<'_>], method: Option<&Method>) -> Vec<usize> {
+    let rank = |methods: &[Method]| match method {
+        Some(method) if methods.contains(method) => Some(0),
+        Some(&Method::HEAD) if methods.contains(&Method::GET) => Some(1),
+        _ => methods.is_empty().then_some(2),
+    };
+    let ranks = || {
+        parsed
+            .iter()
+            .enumerate()
+            .filter_map(|(at, (_, methods, path))| rank(methods).map(|rank| (at, rank, *path)))
+    };
+    ranks()
+        .filter(|(_, rank, path)| !ranks().any(|(_, other, same)| same == *path && other < *rank))
+        .map(|(at, ..)| at)
+        .collect()
+}
+
+fn place_of(policies: &mut Vec<Policy>, policy: &Policy) -> Result<usize, PolicyError> {
+    match policies.iter().position(|other| other.name() == policy.name()) {
+        Some(at) if Arc::ptr_eq(&policies[at].0, &policy.0) => Ok(at),
+        Some(_) => Err(PolicyError::new(format!(
+            "two policies are named `{}`: they would share their buckets",
+            policy.name()
+        ))),
+        None => {
+            policies.push(policy.clone());
+            Ok(policies.len() - 1)
+        }
+    }
+}
+
+/// Methods, none of which stand for all, and a path.
+fn parse(route: &str) -> Result<(Vec<Method>, &str), PolicyError> {
+    let fault = |what: &str| {
+        PolicyError::new(format!(
+            "the route `{route}` {what}: it must be a path such as `/users/{{id}}`, alone or behind \
+             methods, as in `GET,POST /users`"
+        ))
+    };
+    let (methods, path) = match route.split_once(' ') {
+        Some((methods, path)) => (methods.split(',').collect(), path.trim_start()),
+        None => (Vec::new(), route),
+    };
+    if !path.starts_with('/') {
+        return Err(fault("has no path that begins with `/`"));
+    }
+    if path.contains([' ', '?', '#']) {
+        return Err(fault("has a path with a space, `?` or `#`"));
+    }
+    let mut parsed = Vec::new();
+    for text in methods {
+        // `http` takes methods of any spelling, and tells them apart by it.
+        let known = text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
+        let method = text.parse::<Method>().ok().filter(|_| known && !text.is_empty());
+        let method = method.ok_or_else(|| fault("has a method that is not in capital letters"))?;
+        if parsed.contains(&method) {
+            return Err(fault("names a method twice"));
+        }
+        parsed.push(method);
+    }
+    Ok((parsed, path))
+}
+
+fn add(router: &mut Router<usize>, at: usize, route: &str, path: &str) -> Result<(), PolicyError> {
+    router.insert(path, at).map_err(|error| {
+        let what = match error {
+            InsertError::Conflict { with } => format!("cannot be told from `{with}`"),
+            InsertError::InvalidParamSegment => {
+                "has a segment with more than one parameter, or with text beside it".to_owned()
+            }
+            InsertError::InvalidParam => "has a parameter without a name".to_owned(),
+            InsertError::InvalidCatchAll => "has a `{*rest}` that is not at its end".to_owned(),
+            other => format!("cannot be used: {other}"),
+        };
+        PolicyError::new(format!("the route `{route}` {what}"))
+    })
+}
