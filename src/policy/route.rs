@@ -241,15 +241,15 @@ fn parse(route: &str) -> Result<(Vec<Method>, &str), PolicyError> {
              methods, as in `GET,POST /users`"
         ))
     };
-    let (methods, path) = match route.split_once(' ') {
-        Some((methods, path)) => (methods.split(',').collect(), path.trim_start()),
+    let (methods, path) = match route.rsplit_once(' ') {
+        Some((methods, path)) => (methods.split(',').map(str::trim).collect(), path),
         None => (Vec::new(), route),
     };
     if !path.starts_with('/') {
         return Err(fault("has no path that begins with `/`"));
     }
-    if path.contains([' ', '?', '#']) {
-        return Err(fault("has a path with a space, `?` or `#`"));
+    if path.contains(['?', '#']) {
+        return Err(fault("has a path with `?` or `#`"));
     }
     let mut parsed = Vec::new();
     for text in methods {

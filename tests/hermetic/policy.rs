@@ -2,11 +2,15 @@
 
 mod algorithms;
 mod bounds;
+mod callers;
 mod changed;
 mod changed_windows;
 mod charge;
 mod drawn_keys;
 mod missing_key;
 mod quota;
+mod reload;
+mod routes;
 mod scope;
 mod several_keys;
+mod tiers;

@@ -4,9 +4,9 @@
 use std::{convert::Infallible, time::Duration};
 
 use axum::{Router, body::Body, routing::get};
-use http::{HeaderName, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body_util::Full;
-use tollgate::{Global, Quota, RateLimitLayer};
+use tollgate::{Global, HeaderFormat, Quota, RateLimitLayer};
 use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 use tower_http::{
     cors::{Any, CorsLayer},
@@ -20,7 +20,7 @@ fn one() -> RateLimitLayer {
 }
 
 fn cors() -> CorsLayer {
-    let told = ["retry-after", "ratelimit", "ratelimit-policy"].map(HeaderName::from_static);
+    let told = one().exposed_headers();
     CorsLayer::new().allow_origin(Any).allow_methods(Any).expose_headers(told)
 }
 
@@ -53,7 +53,11 @@ async fn a_browser_can_read_a_denial_and_preflights_are_not_counted() {
         assert_eq!(response.status(), status);
         assert!(browser_reads(&response), "{status}: {:?}", response.headers());
         let told = response.headers()["access-control-expose-headers"].to_str().unwrap();
-        assert!(told.contains("retry-after"), "{told}");
+        let told: Vec<&str> = told.split(',').collect();
+        for name in response.headers().keys().map(|name| name.as_str()) {
+            let limits = name.contains("ratelimit") || name == "retry-after";
+            assert!(!limits || told.contains(&name), "{name} is not in {told:?}");
+        }
     }
 }
 
@@ -83,4 +87,40 @@ async fn a_timeout_outside_ends_a_request_that_waits_for_the_store() {
     let app = Router::new().route("/", get(async || "hello")).layer(stack);
     let response = app.oneshot(from_a_browser("GET", Body::empty())).await.unwrap();
     assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT);
+}
+
+#[test]
+fn each_format_says_which_fields_browsers_are_to_be_told_of() {
+    let names = |format| {
+        let layer = one().headers(format);
+        layer.exposed_headers().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(HeaderFormat::None), "retry-after");
+    assert_eq!(names(HeaderFormat::Draft), "retry-after ratelimit-policy ratelimit");
+    let x = "retry-after x-ratelimit-limit x-ratelimit-remaining x-ratelimit-reset";
+    assert_eq!(names(HeaderFormat::XRateLimit), x);
+    assert_eq!(names(HeaderFormat::Both), format!("{x} ratelimit-policy ratelimit"));
+}
+
+#[tokio::test]
+async fn without_a_cors_layer_outside_a_true_preflight_can_be_let_pass_uncounted() {
+    let app = |layer: RateLimitLayer| {
+        let options = axum::routing::any(async || "hello");
+        Router::new().route("/", options).layer(layer)
+    };
+    let status = async |app: &Router, request: Request<Body>| {
+        app.clone().oneshot(request).await.unwrap().status().as_u16()
+    };
+    let skipping = app(one().skip_preflights());
+    for _ in 0..5 {
+        assert_eq!(status(&skipping, from_a_browser("OPTIONS", Body::empty())).await, 200);
+    }
+    // What only looks like one is counted.
+    let plain = Request::options("/").header("origin", "https://a.example");
+    assert_eq!(status(&skipping, plain.body(Body::empty()).unwrap()).await, 200);
+    assert_eq!(status(&skipping, Request::options("/").body(Body::empty()).unwrap()).await, 429);
+    assert_eq!(status(&skipping, from_a_browser("GET", Body::empty())).await, 429);
+    let counting = app(one());
+    assert_eq!(status(&counting, from_a_browser("OPTIONS", Body::empty())).await, 200);
+    assert_eq!(status(&counting, from_a_browser("OPTIONS", Body::empty())).await, 429);
 }

@@ -59,7 +59,7 @@ fn only_one_file_reads_the_clocks_of_the_system() {
 fn each_feature_is_asked_for_in_one_place() {
     let places = [
         ("metrics", &["src/telemetry/mod.rs"][..]),
-        ("axum", &["src/key/ip/peer.rs"]),
+        ("axum", &["src/key/ip/peer.rs", "src/key/route.rs"]),
         ("redis", &["src/lib.rs", "src/store/mod.rs"]),
         ("tls", &["src/store/redis/mod.rs"]),
     ];
