@@ -6,9 +6,9 @@ use crate::{
     store::{Hit, StoreError},
 };
 
-/// No key of a request has this name: it has no kind.
-const READY: &[u8] = b"{ready}:-/ready";
-/// Never exhausted, and forgotten within a millisecond.
+/// No key of a request has a name that begins like this: it has no kind.
+const READY: &str = "{ready}:-/ready";
+/// Never exhausted, and forgotten within a second.
 const PLENTY: Quota = Quota::per_second(1_000_000);
 
 impl Limiter {
@@ -30,7 +30,7 @@ impl Limiter {
 
     /// Asks the store for a decision that charges nobody, also while the breaker is open, and says
     /// whether it made one: for a readiness check. It takes no longer than the store's deadline, and
-    /// finds out also whether the store can be written, by a key that it forgets at once.
+    /// finds out also whether the store can be written, by a key that it forgets within a second.
     ///
     /// Whether an instance that is not ready should get no requests depends on its policies: where they
     /// let requests pass or limit them locally, it serves all the same.
@@ -52,7 +52,9 @@ impl Limiter {
     /// If the store does not answer, or answers that it cannot decide; the error says why.
     pub async fn ready(&self) -> Result<(), StoreError> {
         let meter = Algorithm::TokenBucket.meter(PLENTY);
-        let answer = self.0.direct.acquire(&[Hit::new(READY, meter, 1)]).await;
+        // Each time another name, so that the key is made, and not only changed.
+        let name = format!("{READY}:{:x}", fastrand::u64(..));
+        let answer = self.0.direct.acquire(&[Hit::new(name.as_bytes(), meter, 1)]).await;
         self.0.monitor.note(&answer);
         answer.map(drop)
     }

@@ -14,6 +14,7 @@ mod hostile;
 mod lua_faults;
 mod outage;
 mod overload;
+mod own_thread;
 mod refusals;
 mod replay;
 mod rights;

@@ -1,7 +1,13 @@
 //! A process that is overloaded, or stands still at times: that is no fault of the server, and no
 //! reason to let requests pass.
 
+#![expect(clippy::disallowed_methods, reason = "callers are watched for a time")]
+
 use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -147,4 +153,53 @@ async fn an_overloaded_process_notices_that_a_server_is_frozen_and_that_it_is_ba
         until(|state| state == BreakerState::Closed).await;
         assert_eq!(run(&limiter, &policy, 1).await.1, 0, "the server decides again");
     }
+}
+
+/// Handlers that need all the processors, were it not for the limit: requests that pass while Redis is
+/// away must not keep those after them from being decided.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_lives_by_its_limit_recovers_from_an_outage() {
+    let server = RedisServer::start().await;
+    let store = RedisStore::builder(server.url()).own_thread().connect().await.unwrap();
+    let limiter = Limiter::new(store);
+    let limit = Limit::new("all", Quota::per_second(100).burst(50));
+    let policy = Policy::new("open").limit(Global, limit).on_failure(OnFailure::Allow);
+    let policy = policy.build().unwrap();
+    let (decided, passed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut clients = JoinSet::new();
+    for _ in 0..256 {
+        let (limiter, policy) = (limiter.clone(), policy.clone());
+        let (decided, passed) = (Arc::clone(&decided), Arc::clone(&passed));
+        clients.spawn(async move {
+            sleep(Duration::from_millis(fastrand::u64(..2_000))).await;
+            loop {
+                let outcome = send(&limiter, &policy).await;
+                let by_policy = outcome == Some(Outcome::FailedOpen);
+                if by_policy { &passed } else { &decided }.fetch_add(1, Ordering::SeqCst);
+                if outcome.is_some() {
+                    let begin = Instant::now();
+                    while begin.elapsed() < Duration::from_millis(10) {
+                        std::hint::spin_loop();
+                    }
+                }
+                sleep(Duration::from_millis(500)).await;
+            }
+        });
+    }
+    sleep(Duration::from_secs(3)).await;
+    server.freeze();
+    sleep(Duration::from_millis(500)).await;
+    server.thaw();
+    let recovered = async {
+        loop {
+            let before = (decided.load(Ordering::SeqCst), passed.load(Ordering::SeqCst));
+            sleep(Duration::from_secs(1)).await;
+            let after = (decided.load(Ordering::SeqCst), passed.load(Ordering::SeqCst));
+            println!("{} decided, {} passed", after.0 - before.0, after.1 - before.1);
+            if after.0 - before.0 > 100 && after.1 == before.1 {
+                break;
+            }
+        }
+    };
+    timeout(BOUND, recovered).await.expect("Redis decides all again");
 }

@@ -1,5 +1,7 @@
 //! What happens at the start: bad settings, no server, no right to use it.
 
+#![expect(clippy::disallowed_methods, reason = "a server is waited for, with a bound")]
+
 use std::time::Duration;
 
 use tollgate::{
@@ -122,4 +124,28 @@ async fn a_store_that_was_shut_down_says_so_and_connects_no_more() {
         }
     };
     tokio::time::timeout(Duration::from_secs(10), gone).await.expect("all connections close");
+}
+
+/// A program that runs its runtime only while it waits for a decision.
+#[test]
+fn a_program_that_only_blocks_on_decisions_finds_a_server_that_is_back() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut server = runtime.block_on(RedisServer::start());
+    let store = runtime.block_on(RedisStore::connect(server.url())).expect("a server");
+    let limiter = Limiter::new(store);
+    let limit = Limit::new("all", Quota::per_second(1_000));
+    let check = || runtime.block_on(limiter.check(&limit, "somebody"));
+    check().expect("an answer");
+    server.kill();
+    for _ in 0..5 {
+        check().expect_err("the server is away");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    runtime.block_on(server.restart());
+    let begin = std::time::Instant::now();
+    while check().is_err() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "the server is not found");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    runtime.block_on(limiter.ready()).expect("it is well");
 }

@@ -1,34 +1,19 @@
 //! One call to the server, from the connection that it takes to what its answer means for that.
 
-use std::time::Duration;
-
 use deadpool_redis::redis::{self, RedisError, Value};
-use tokio::time::timeout;
 
-use super::{Inner, call::Call, error, slot::Link};
+use super::{Inner, call::Call, error, pulse::WasLate, slot::Link};
 use crate::store::{StoreError, StoreErrorKind};
 
 impl Inner {
-    /// What the server answers to a call, before the deadline.
-    pub(super) async fn call(&self, call: &Call) -> Result<Value, StoreError> {
-        self.ask_until(self.deadline, call, 1).await
-    }
-
-    /// What the server answers to a call for so many requests, within so much time.
-    pub(super) async fn ask_until(
-        &self,
-        left: Duration,
-        call: &Call,
-        requests: usize,
-    ) -> Result<Value, StoreError> {
-        let begin = self.pulse.mark();
+    /// What the server answers to a call for so many requests, before the deadline.
+    pub(super) async fn call(&self, call: &Call, requests: usize) -> Result<Value, StoreError> {
         let mut used = None;
-        match timeout(left, self.ask(call, &mut used)).await {
+        match self.pulse.within(self.deadline, self.ask(call, &mut used)).await {
             Ok(answer) => answer,
-            Err(_elapsed) => {
+            Err(WasLate(late)) => {
                 let error = self.timeout();
                 if let Some(link) = used {
-                    let late = self.pulse.was_late_since(&begin);
                     self.slots.timed_out(&link, &error, requests, late);
                 }
                 Err(error)

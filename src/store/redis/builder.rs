@@ -13,6 +13,7 @@ use super::{
     slots::Slots,
     tls::Tls,
     url::{self, Transport},
+    worker::Worker,
 };
 use crate::store::StoreError;
 
@@ -42,6 +43,7 @@ pub struct RedisStoreBuilder {
     deadline: Duration,
     connect_timeout: Duration,
     prefix: Box<str>,
+    own_thread: bool,
     pub(super) tls: Tls,
 }
 
@@ -53,6 +55,7 @@ impl RedisStoreBuilder {
             deadline: DEFAULT_DEADLINE,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             prefix: DEFAULT_PREFIX.into(),
+            own_thread: false,
             tls: Tls::default(),
         }
     }
@@ -66,6 +69,9 @@ impl RedisStoreBuilder {
 
     /// How long a request may take altogether, waiting and connecting included; more than 0, at most
     /// 60 s. Default: 100 ms. A request that was sent may have been charged all the same.
+    ///
+    /// Not counted is the time for which this process is late itself, up to ten times as long: answers of
+    /// a server that is well decide also while the process is overloaded.
     pub const fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
@@ -82,6 +88,18 @@ impl RedisStoreBuilder {
     /// Default: `tg1`. Instances share limits if they share the prefix.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into().into();
+        self
+    }
+
+    /// Drives the connections on a thread of the store's own, with a runtime of its own, and not on that
+    /// of the callers. Default: no.
+    ///
+    /// For services whose handlers need the processors for long: an answer of Redis then waits for one
+    /// turn of their runtime's queue, instead of a turn at each step of its way. Also for programs that have
+    /// several runtimes, or that run theirs only while they wait for something. It costs some
+    /// microseconds for a request that comes alone. A pool of yours makes its connections there, too.
+    pub const fn own_thread(mut self) -> Self {
+        self.own_thread = true;
         self
     }
 
@@ -109,7 +127,7 @@ impl RedisStoreBuilder {
             Target::Url(url) => {
                 let info = self.tls.apply(url::connection_info(url)?)?;
                 let (transport, pool) = (Transport::of(&info), self.pool(info)?);
-                Ok(self.open(pool, transport))
+                self.open(pool, transport)
             }
             Target::Pool(_) if self.tls.is_set() => Err(misconfigured(
                 "certificates are given, but the connections come from a pool that has its own"
@@ -117,16 +135,31 @@ impl RedisStoreBuilder {
             )),
             Target::Pool(pool) => {
                 let pool = pool.clone();
-                Ok(self.open(pool, Transport::Other))
+                self.open(pool, Transport::Other)
             }
         }
     }
 
-    pub(super) fn open(self, pool: Pool, transport: Transport) -> RedisStore {
+    fn open(self, pool: Pool, transport: Transport) -> Result<RedisStore, StoreError> {
+        let worker = if self.own_thread { Worker::thread() } else { Ok(Worker::default()) };
+        let worker = worker.map_err(|cause| {
+            misconfigured(format!("there can be no thread for the connections: {cause}"))
+        })?;
+        Ok(self.over(pool, transport, worker))
+    }
+
+    pub(super) fn over(self, pool: Pool, transport: Transport, worker: Worker) -> RedisStore {
         RedisStore(Arc::new(Inner {
-            slots: Slots::new(pool, transport, self.connections, self.connect_timeout),
+            slots: Slots::new(
+                pool,
+                transport,
+                self.connections,
+                self.connect_timeout,
+                worker.clone(),
+            ),
             gathering: Gathering::new(self.connections, self.deadline),
             pulse: Pulse::new(),
+            worker,
             deadline: self.deadline,
             prefix: self.prefix,
         }))

@@ -13,7 +13,7 @@ use std::{
 
 use deadpool_redis::redis::Value;
 use smallvec::SmallVec;
-use tokio::{sync::oneshot, task::yield_now, time::timeout};
+use tokio::{sync::oneshot, task::yield_now};
 
 use super::{
     Inner,
@@ -61,8 +61,6 @@ struct State {
 /// A request that waits to be sent, or for its answer.
 struct Waiting {
     request: Request,
-    /// Its deadline, by the clock.
-    until: Duration,
     answer: oneshot::Sender<Result<Answer, StoreError>>,
 }
 
@@ -100,7 +98,7 @@ impl Gathering {
             return Entry::Full;
         }
         let (answer, receiver) = oneshot::channel();
-        state.waiting.push_back(Waiting { request, until: now + self.deadline, answer });
+        state.waiting.push_back(Waiting { request, answer });
         let slow = now.saturating_sub(state.taken_at) > SLOW;
         let drive = state.drivers.len() < if slow { self.drivers } else { DRIVERS };
         let number = drive.then(|| {
@@ -206,18 +204,16 @@ impl Inner {
         &self,
         answer: oneshot::Receiver<Result<Answer, StoreError>>,
     ) -> Result<Answer, StoreError> {
-        match timeout(self.deadline, answer).await {
+        match self.pulse.within(self.deadline, answer).await {
             Ok(answer) => answer.unwrap_or_else(|_gone| Err(abandoned())),
-            Err(_elapsed) => Err(self.timeout()),
+            Err(_late) => Err(self.timeout()),
         }
     }
 
-    /// Sends one batch, and gives everybody in it an answer, before the deadline of the last.
+    /// Sends one batch, and gives everybody in it an answer.
     async fn ask_for(&self, batch: Vec<Waiting>) {
         let call = Call::acquire(batch.iter().map(|waiting| &waiting.request));
-        let until = batch.last().map_or(Duration::ZERO, |waiting| waiting.until);
-        let left = until.saturating_sub(self.gathering.clock.elapsed());
-        let outcome = self.ask_until(left, &call, batch.len()).await;
+        let outcome = self.call(&call, batch.len()).await;
         distribute(batch, outcome);
     }
 }

@@ -17,6 +17,7 @@ mod source;
 mod tls;
 mod url;
 mod wire;
+mod worker;
 
 use std::{fmt, iter, pin::Pin, sync::Arc, time::Duration};
 
@@ -32,6 +33,7 @@ use self::{
     slots::Slots,
     url::Transport,
     wire::Request,
+    worker::Worker,
 };
 use super::{Answer, Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check, check_refunds};
 
@@ -89,7 +91,9 @@ use super::{Answer, Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check
 /// The third line is for [sliding logs](crate::Algorithm::SlidingLog), the last one to
 /// [reset](crate::Limiter::reset) a limit.
 ///
-/// A connection uses the Tokio runtime, with its timers, that it was made in.
+/// A connection uses the Tokio runtime, with its timers, that it was made in, so that runtime has to go on
+/// running: a store that is shared by several of them, or whose callers only block on it, has better
+/// [a thread of its own](RedisStoreBuilder::own_thread).
 #[derive(Clone)]
 pub struct RedisStore(Arc<Inner>);
 
@@ -97,6 +101,7 @@ struct Inner {
     slots: Slots,
     gathering: Gathering,
     pulse: Pulse,
+    worker: Worker,
     deadline: Duration,
     prefix: Box<str>,
 }
@@ -122,7 +127,11 @@ impl RedisStore {
     /// The pool's settings apply to connecting; Nagle's algorithm should be off in them.
     #[must_use]
     pub fn from_pool(pool: Pool) -> Self {
-        RedisStoreBuilder::new(Target::Pool(pool.clone())).open(pool, Transport::Other)
+        RedisStoreBuilder::new(Target::Pool(pool.clone())).over(
+            pool,
+            Transport::Other,
+            Worker::default(),
+        )
     }
 
     /// A store with settings of your own, whose connections come from a pool of yours.
@@ -149,7 +158,7 @@ impl Store for RedisStore {
             Entry::Waits(answer, driver) => {
                 let inner = Arc::clone(&self.0);
                 if let Some(number) = driver {
-                    tokio::spawn(Driver::new(Arc::clone(&inner), number).drive());
+                    self.0.worker.spawn(Driver::new(Arc::clone(&inner), number).drive());
                 }
                 Reply::later(async move { inner.wait(answer).await })
             }
@@ -209,7 +218,7 @@ impl RedisStore {
         }
         self.rouse();
         let inner = Arc::clone(&self.0);
-        Reply::later(async move { read(&inner.call(&call).await?) })
+        Reply::later(async move { read(&inner.call(&call, 1).await?) })
     }
 }
 
@@ -218,7 +227,7 @@ struct Alone(Arc<Inner>);
 
 impl Alone {
     async fn ask(&self, request: &Request) -> Result<Answer, StoreError> {
-        let value = self.0.call(&Call::acquire(iter::once(request))).await?;
+        let value = self.0.call(&Call::acquire(iter::once(request)), 1).await?;
         let (now, values) = wire::answers(&value, request.hits().len())?;
         request.answer(now, values)
     }

@@ -2,6 +2,7 @@
 //! that is not the server's fault.
 
 use std::{
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -9,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::Inner;
 use crate::time::{MonotonicClock, micros};
@@ -18,9 +19,11 @@ use crate::time::{MonotonicClock, micros};
 const BEAT: Duration = Duration::from_millis(1);
 /// Microseconds by which a beat may be late, as timers are.
 const TOLERANCE: u64 = 2_000;
-/// Microseconds after which a beat does not come any more: its runtime stands still, and may be that of
-/// somebody else.
+/// Microseconds by which a beat is so late that others beat in its place: its runtime may stand still for
+/// ever, while that of the next caller does not.
 const LOST: u64 = 1_000_000;
+/// So many times as long as it should may something take for which this process is late.
+const MOST: u32 = 10;
 /// The pulse stops after so many beats without a call.
 const REST: u32 = 3;
 /// The pulse stands still.
@@ -54,42 +57,58 @@ impl Pulse {
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
-        if self.due.load(Ordering::Relaxed) != NEVER || !self.replace_due(NEVER, self.next()) {
+        let (due, now) = (self.due.load(Ordering::Relaxed), self.now());
+        if now.saturating_sub(due) < LOST && due != NEVER {
             return None;
+        }
+        let next = now + micros(BEAT);
+        self.due.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        if due != NEVER {
+            self.late.fetch_add(now - due, Ordering::Relaxed);
         }
         Some(self.number.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// How late the process was so far, what it is late by now included.
     pub(super) fn lateness(&self) -> Duration {
-        let due = self.due.load(Ordering::Relaxed);
-        let mut now = if due == NEVER { 0 } else { late(due, self.now()) };
-        if now > LOST {
-            self.replace_due(due, NEVER);
-            now = 0;
+        self.mark().lateness
+    }
+
+    /// What `future` comes to within `span`, not counted the time for which this process is late: up to
+    /// ten times as long. Otherwise, whether it was late for at least half of it.
+    pub(super) async fn within<F: Future>(
+        &self,
+        span: Duration,
+        future: F,
+    ) -> Result<F::Output, WasLate> {
+        let begin = self.mark();
+        let mut future = pin!(future);
+        let mut left = span;
+        loop {
+            if let Ok(output) = timeout(left, &mut future).await {
+                return Ok(output);
+            }
+            let now = self.mark();
+            let taken = Duration::from_micros(now.time - begin.time);
+            let late = now.lateness.saturating_sub(begin.lateness).min(taken);
+            let own = taken - late;
+            if own >= span || taken >= span * MOST {
+                return Err(WasLate(!late.is_zero() && late >= own));
+            }
+            left = (span - own).max(BEAT);
         }
-        Duration::from_micros(self.late.load(Ordering::Relaxed).saturating_add(now))
     }
 
-    /// Begins to watch how late the process is.
-    pub(super) fn mark(&self) -> Mark {
-        Mark { time: self.now(), lateness: self.lateness() }
-    }
-
-    /// Whether the process was late for at least half of the time since then.
-    pub(super) fn was_late_since(&self, then: &Mark) -> bool {
-        let late = micros(self.lateness().saturating_sub(then.lateness));
-        late > 0 && late >= self.now().saturating_sub(then.time) / 2
+    fn mark(&self) -> Mark {
+        let (due, now) = (self.due.load(Ordering::Relaxed), self.now());
+        let late = self.late.load(Ordering::Relaxed).saturating_add(late(due, now));
+        Mark { time: now, lateness: Duration::from_micros(late) }
     }
 
     fn beat(&self) {
         let due = self.due.load(Ordering::Relaxed);
         self.late.fetch_add(late(due, self.now()), Ordering::Relaxed);
         self.due.store(self.next(), Ordering::Relaxed);
-    }
-
-    fn replace_due(&self, old: u64, new: u64) -> bool {
-        self.due.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     fn next(&self) -> u64 {
@@ -101,8 +120,11 @@ impl Pulse {
     }
 }
 
-/// When something began, and how late the process had been by then.
-pub(super) struct Mark {
+/// Whether this process was late for at least half of the time in which nothing came.
+pub(super) struct WasLate(pub(super) bool);
+
+/// A moment, and how late the process had been by then.
+struct Mark {
     /// Microseconds of the clock.
     time: u64,
     lateness: Duration,

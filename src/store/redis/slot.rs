@@ -22,6 +22,8 @@ const STRIKES: u32 = 3;
 const IDLE: u64 = 100_000;
 /// Microseconds without an answer after which a connection may be dead also if this process is late.
 const DEAD: u64 = 1_000_000;
+/// Microseconds by which attempts to connect may be late.
+const OVERDUE: u64 = 50_000;
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -38,6 +40,8 @@ pub(super) struct Slot {
     clock: MonotonicClock,
     /// When the last answer came, in microseconds of the clock.
     answered_at: AtomicU64,
+    /// When the next attempt to connect should begin, or the present one end, by the clock.
+    attempt_due: AtomicU64,
 }
 
 /// What is in a slot.
@@ -81,6 +85,7 @@ impl Slot {
             failures: AtomicU32::new(0),
             clock: MonotonicClock::new(),
             answered_at: AtomicU64::new(0),
+            attempt_due: AtomicU64::new(0),
         }
     }
 
@@ -101,7 +106,9 @@ impl Slot {
             if let Some(link) = self.ready(slot) {
                 return Ok(link);
             }
-            if let State::Down(error) = &**self.state.load() {
+            if let State::Down(error) = &**self.state.load()
+                && !self.is_overdue()
+            {
                 return Err(error.clone());
             }
             changed.await;
@@ -110,6 +117,18 @@ impl Slot {
 
     pub(super) fn is_down(&self) -> bool {
         matches!(**self.state.load(), State::Down(_))
+    }
+
+    /// Whether nobody tries to connect when it is time to: on a runtime that runs only while somebody
+    /// waits, somebody has to.
+    fn is_overdue(&self) -> bool {
+        self.now() > self.attempt_due.load(Ordering::Relaxed).saturating_add(OVERDUE)
+    }
+
+    /// An attempt to connect is due after this time, or should end within it.
+    pub(super) fn expect_attempt(&self, within: Duration) {
+        let due = self.now().saturating_add(micros(within));
+        self.attempt_due.store(due, Ordering::Relaxed);
     }
 
     /// An answer came: what went wrong before is over.
@@ -142,6 +161,7 @@ impl Slot {
     pub(super) fn retire(&self, used: &Arc<State>, error: &StoreError, near: bool) -> bool {
         let near = near && self.failures.load(Ordering::Relaxed) == 0;
         let next = if near { State::Connecting } else { State::Down(error.clone()) };
+        self.expect_attempt(Duration::ZERO);
         let taken = self.take_over(|state| std::ptr::eq(state, Arc::as_ptr(used)), next);
         if taken && !near {
             self.failures.fetch_add(1, Ordering::Relaxed);
@@ -179,6 +199,7 @@ impl Slot {
         let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
         // Nobody takes the duty any more.
         *filling = true;
+        self.attempt_due.store(u64::MAX, Ordering::Relaxed);
         self.set(State::Down(StoreError::new(
             StoreErrorKind::Unreachable,
             "the store was shut down",

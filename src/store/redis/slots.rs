@@ -14,6 +14,7 @@ use super::{
     greeting::greet,
     slot::{Link, Slot, State},
     url::Transport,
+    worker::Worker,
 };
 use crate::store::{StoreError, StoreErrorKind};
 
@@ -30,6 +31,7 @@ struct Shared {
     pool: Pool,
     transport: Transport,
     connect_timeout: Duration,
+    worker: Worker,
 }
 
 impl Slots {
@@ -38,6 +40,7 @@ impl Slots {
         transport: Transport,
         count: usize,
         connect_timeout: Duration,
+        worker: Worker,
     ) -> Self {
         Self(Arc::new(Shared {
             slots: std::iter::repeat_with(Slot::new).take(count).collect(),
@@ -46,6 +49,7 @@ impl Slots {
             pool,
             transport,
             connect_timeout,
+            worker,
         }))
     }
 
@@ -58,7 +62,9 @@ impl Slots {
         for (at, slot) in self.0.slots.iter().enumerate() {
             if slot.begin() {
                 let duty = Duty::new(&self.0, at);
-                duty.end(State::Ready(self.0.open().await?));
+                let shared = Arc::clone(&self.0);
+                let opened = self.0.worker.run(async move { shared.open().await }).await;
+                duty.end(State::Ready(opened.unwrap_or_else(|| Err(ended()))?));
             }
         }
         Ok(())
@@ -118,7 +124,7 @@ impl Slots {
     /// Connects in the background until it succeeds.
     fn fill(&self, at: usize) {
         let duty = Duty::new(&self.0, at);
-        tokio::spawn(duty.fulfil());
+        self.0.worker.spawn(duty.fulfil());
     }
 }
 
@@ -142,6 +148,10 @@ impl Shared {
     }
 }
 
+fn ended() -> StoreError {
+    StoreError::new(StoreErrorKind::Unreachable, "the thread of the connections has ended")
+}
+
 /// The duty to fill a slot. If it ends unfulfilled, because its runtime went away or its caller did,
 /// the slot is empty again, and the next request takes the duty.
 struct Duty {
@@ -158,8 +168,10 @@ impl Duty {
 
     async fn fulfil(self) {
         while let Some(pause) = self.slot(Slot::pause) {
+            self.slot(|slot| slot.expect_attempt(pause));
             sleep(pause).await;
             let Some(shared) = self.shared.upgrade() else { return };
+            shared.slots[self.at].expect_attempt(shared.connect_timeout);
             match shared.open().await {
                 Ok(connection) => return self.end(State::Ready(connection)),
                 Err(error) => shared.slots[self.at].attempt_failed(error),

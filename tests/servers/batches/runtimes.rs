@@ -1,5 +1,7 @@
 //! Runtimes that share a store, one of which ends or stands still.
 
+#![expect(clippy::disallowed_methods, reason = "a connection is waited for, with a bound")]
+
 use std::time::{Duration, Instant};
 
 use tokio::{
