@@ -4,6 +4,8 @@
 //! we are outside of quotes for sure. From the left, a quote that a client opens and does not close
 //! would swallow what the proxies after it append.
 
+use std::net::IpAddr;
+
 use http::{HeaderMap, header::FORWARDED};
 use smallvec::SmallVec;
 
@@ -15,28 +17,24 @@ pub(super) fn nodes(headers: &HeaderMap) -> impl Iterator<Item = Option<Node>> {
     let mut line = None;
     std::iter::from_fn(move || {
         let open = line.take().or_else(|| lines.next().map(|line| line.as_bytes()))?;
-        let Some((rest, element)) = split_last(open) else { return Some(None) };
-        line = rest;
+        let element;
+        (line, element) = split_last(open);
         Some(node(element.trim_ascii()))
     })
 }
 
-/// The last element, and what stands before the comma before it. `None` if a quote has no match.
-fn split_last(line: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
+/// What stands before the last comma outside of quotes, and the element after it.
+fn split_last(line: &[u8]) -> (Option<&[u8]>, &[u8]) {
     let mut quoted = false;
     for (at, byte) in line.iter().enumerate().rev() {
         match byte {
-            b'"' => quoted = !quoted || is_escaped(&line[..at]),
-            b',' if !quoted => return Some((Some(&line[..at]), &line[at + 1..])),
+            // Of the quotes within quotes, the one that is not escaped has opened them.
+            b'"' => quoted = !quoted || line[..at].ends_with(b"\\"),
+            b',' if !quoted => return (Some(&line[..at]), &line[at + 1..]),
             _ => {}
         }
     }
-    (!quoted).then_some((None, line))
-}
-
-/// Whether what follows `before` within quotes is escaped by a backslash that is not so itself.
-fn is_escaped(before: &[u8]) -> bool {
-    before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+    (None, line)
 }
 
 /// Who the element is `for`. Its parameters may come in any order, and there may be none.
@@ -86,7 +84,8 @@ fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-fn address(value: &[u8]) -> Option<std::net::IpAddr> {
+/// The address in a value, of which a character may be escaped though it need not be.
+fn address(value: &[u8]) -> Option<IpAddr> {
     if !value.contains(&b'\\') {
         return host::node(value);
     }
