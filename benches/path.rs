@@ -9,15 +9,19 @@ mod service;
 use std::{
     alloc::System,
     env, mem,
+    net::SocketAddr,
     pin::pin,
     task::{Context, Waker},
     time::Duration,
 };
 
+use http::Request;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tollgate::{
-    Clock as _, HeaderFormat, Limit, Limiter, MemoryStore, MonotonicClock, Quota, Source, Store,
+    ClientIp, Clock as _, HeaderFormat, KeyExtractor as _, Limit, Limiter, MemoryStore,
+    MonotonicClock, Quota, RequestHead, Source, Store,
     algorithm::{Backlog, Reading},
+    key::TrustError,
     store::{Answer, Hit, Refund, Reply},
 };
 use tower::{Layer as _, service_fn};
@@ -28,6 +32,7 @@ use self::service::{FORMATS, KEYS, NARROW, WIDE, hello, limit, peers, send};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const REQUESTS: usize = 20_000;
+const PROXIES: [&str; 2] = ["10.0.0.0/8", "fd00::/8"];
 
 /// A store elsewhere that denies everything, so that its denials are remembered.
 #[derive(Debug)]
@@ -80,7 +85,24 @@ fn cases() -> Vec<Case> {
         drop(pin!(limiter.check(&limit, user)).poll(&mut cx));
     };
     cases.push(("`Limiter::check`".into(), Box::new(check)));
+    let list = ClientIp::x_forwarded_for(PROXIES);
+    cases.push(told("X-Forwarded-For", list, "6.6.6.6, 192.0.2.7, 10.0.0.2"));
+    let elements = "for=6.6.6.6, for=\"192.0.2.7:80\";proto=https, for=10.0.0.2";
+    cases.push(told("Forwarded", ClientIp::forwarded(PROXIES), elements));
+    cases.push(told("X-Real-IP", ClientIp::header("x-real-ip", PROXIES), "192.0.2.7"));
     cases
+}
+
+/// The key of a client behind proxies.
+fn told(header: &'static str, client: Result<ClientIp, TrustError>, line: &'static str) -> Case {
+    let client = client.expect("valid proxies");
+    let request = Request::get("/").header(header, line);
+    let request = request.extension(SocketAddr::from(([10, 0, 0, 1], 4711))).body(());
+    let request = request.expect("a valid request");
+    (
+        format!("`ClientIp`, {header}"),
+        Box::new(move || drop(client.extract(RequestHead::new(&request)))),
+    )
 }
 
 fn layered(name: String, limiter: &Limiter, quota: Quota, format: HeaderFormat) -> Case {

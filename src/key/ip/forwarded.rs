@@ -1,54 +1,120 @@
-use std::net::{IpAddr, Ipv6Addr};
+//! The header field `Forwarded` (RFC 7239).
+//!
+//! A line is taken apart from its right end, because that is what trusted proxies have written: there
+//! we are outside of quotes for sure. From the left, a quote that a client opens and does not close
+//! would swallow what the proxies after it append.
 
-use http::{HeaderMap, HeaderName};
+use std::net::IpAddr;
 
-use super::trust::Trusted;
+use http::{HeaderMap, header::FORWARDED};
+use smallvec::SmallVec;
 
-static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+use super::host::{self, Node};
 
-/// The rightmost address that is not trusted, unless anything but an address comes before it.
-pub(super) fn x_forwarded_for(headers: &HeaderMap, trusted: &Trusted) -> Option<IpAddr> {
-    let lines = headers.get_all(&X_FORWARDED_FOR).iter().rev();
-    for element in lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b',')) {
-        let address = parse(element)?;
-        if !trusted.contains(address) {
-            return Some(address);
+/// What the elements of all lines say, from right to left; `None` for a malformed one.
+pub(super) fn nodes(headers: &HeaderMap) -> impl Iterator<Item = Option<Node>> {
+    let mut lines = headers.get_all(FORWARDED).iter().rev();
+    let mut line = None;
+    std::iter::from_fn(move || {
+        let open = line.take().or_else(|| lines.next().map(|line| line.as_bytes()))?;
+        let element;
+        (line, element) = split_last(open);
+        Some(node(element.trim_ascii()))
+    })
+}
+
+/// What stands before the last comma outside of quotes, and the element after it.
+fn split_last(line: &[u8]) -> (Option<&[u8]>, &[u8]) {
+    let mut quoted = false;
+    for (at, byte) in line.iter().enumerate().rev() {
+        match byte {
+            // Of the quotes within quotes, the one that is not escaped has opened them.
+            b'"' => quoted = !quoted || line[..at].ends_with(b"\\"),
+            b',' if !quoted => return (Some(&line[..at]), &line[at + 1..]),
+            _ => {}
         }
     }
-    None
+    (None, line)
 }
 
-/// An address of a host, with or without a port.
-fn parse(element: &[u8]) -> Option<IpAddr> {
-    let element = std::str::from_utf8(element.trim_ascii()).ok()?;
-    let address = if let Some(rest) = element.strip_prefix('[') {
-        let (address, port) = rest.split_once(']')?;
-        if !port.is_empty() && !is_port(port.strip_prefix(':')?) {
-            return None;
-        }
-        parse_v6(address)?.into()
-    } else if let Ok(address) = element.parse() {
-        IpAddr::V4(address)
-    } else if let Some((address, port)) = element.split_once(':')
-        && is_port(port)
-    {
-        IpAddr::V4(address.parse().ok()?)
-    } else {
-        parse_v6(element)?.into()
-    };
-    let address = address.to_canonical();
-    (!address.is_unspecified()).then_some(address)
-}
-
-/// The zone of an address means something only to the host that wrote it (RFC 4007, section 6).
-fn parse_v6(text: &str) -> Option<Ipv6Addr> {
-    let (address, zone) = text.split_once('%').unwrap_or((text, "0"));
-    if zone.is_empty() {
+/// Who the element is `for`. Its parameters may come in any order, and there may be none.
+fn node(element: &[u8]) -> Option<Node> {
+    if element.is_empty() {
         return None;
     }
-    address.parse().ok()
+    let mut found = None;
+    let mut rest = element;
+    loop {
+        while let [b';' | b' ' | b'\t', after @ ..] = rest {
+            rest = after;
+        }
+        if rest.is_empty() {
+            break;
+        }
+        let (name, after) = token(rest)?;
+        let (value, after) = match after.strip_prefix(b"=")? {
+            [b'"', text @ ..] => quoted(text)?,
+            text => token(text)?,
+        };
+        if name.eq_ignore_ascii_case(b"for") && found.replace(value).is_some() {
+            return None;
+        }
+        rest = after.trim_ascii_start();
+        if !matches!(rest, [] | [b';', ..]) {
+            return None;
+        }
+    }
+    Some(found.and_then(address).into())
 }
 
-fn is_port(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
+fn token(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = text.iter().position(|byte| !is_token(*byte)).unwrap_or(text.len());
+    (end > 0).then(|| text.split_at(end))
+}
+
+/// What stands before the closing quote, escaped as it is, and after it.
+fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut at = 0;
+    loop {
+        match text.get(at)? {
+            b'"' => return Some((&text[..at], &text[at + 1..])),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// The address in a value, of which a character may be escaped though it need not be.
+fn address(value: &[u8]) -> Option<IpAddr> {
+    if !value.contains(&b'\\') {
+        return host::node(value);
+    }
+    let mut text = SmallVec::<[u8; 64]>::new();
+    let mut bytes = value.iter();
+    while let Some(byte) = bytes.next() {
+        text.push(if *byte == b'\\' { *bytes.next()? } else { *byte });
+    }
+    host::node(&text)
+}
+
+/// RFC 9110, section 5.6.2.
+const fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        )
 }

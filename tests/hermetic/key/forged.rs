@@ -1,8 +1,12 @@
 //! No client chooses the address that it is counted by.
 
+mod by_rfc;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use proptest::{collection::vec, prelude::*, sample::select};
+
+use tollgate::ClientIp;
 
 use super::{
     extract,
@@ -18,7 +22,7 @@ fn any_address() -> impl Strategy<Value = IpAddr> {
     ]
 }
 
-fn is_trusted(address: IpAddr) -> bool {
+pub(super) fn is_trusted(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => address.octets()[0] == 10 || address.octets() == [198, 51, 100, 1],
         IpAddr::V6(address) => address.octets()[0] == 0xfd,
@@ -29,6 +33,10 @@ fn client_address() -> impl Strategy<Value = IpAddr> {
     any_address().prop_filter("a client", |address| {
         !is_trusted(*address) && !address.to_canonical().is_unspecified()
     })
+}
+
+fn real_address() -> impl Strategy<Value = IpAddr> {
+    any_address().prop_filter("real", |address| !address.to_canonical().is_unspecified())
 }
 
 fn proxy_address() -> impl Strategy<Value = IpAddr> {
@@ -84,6 +92,12 @@ fn key_of(address: IpAddr) -> String {
     }
 }
 
+/// What proxies in the middle may append where they are only counted.
+fn any_element() -> impl Strategy<Value = String> {
+    let named = select(vec!["unknown", "unix:", "_x", "proxy.internal", "0.0.0.0", "\""]);
+    prop_oneof![written(any_address()).prop_map(|(_, text)| text), named.prop_map(String::from)]
+}
+
 proptest! {
     #[test]
     fn whatever_a_client_sends_the_address_that_a_proxy_saw_is_counted(
@@ -99,6 +113,24 @@ proptest! {
         }
         let request = forwarded(&peer.to_string(), &lines);
         prop_assert_eq!(text(&client(), &request), key_of(real));
+    }
+
+    #[test]
+    fn whatever_a_client_sends_the_address_that_the_outermost_of_so_many_saw_is_counted(
+        mut lines in vec(sent_line(), 0..4),
+        (real, seen) in written(real_address()),
+        own_line: bool,
+        hops in vec((any_element(), any::<bool>()), 0..4),
+        peer in any_address(),
+    ) {
+        append(&mut lines, &seen, own_line);
+        for (hop, own_line) in &hops {
+            append(&mut lines, hop, *own_line);
+        }
+        let count = u8::try_from(hops.len() + 1).unwrap();
+        let client = ClientIp::x_forwarded_for_hops(count).unwrap().reject_unknown();
+        let request = forwarded(&peer.to_string(), &lines);
+        prop_assert_eq!(text(&client, &request), key_of(real));
     }
 
     #[test]

@@ -1,5 +1,11 @@
 //! Addresses: of the peer, and of the client behind proxies.
 
+mod fuzz;
+mod oracle;
+mod settings;
+mod table;
+mod unix;
+
 use std::net::SocketAddr;
 
 use http::{HeaderValue, Request};
@@ -7,27 +13,34 @@ use tollgate::{ClientIp, KeyExtractor, PeerIp};
 
 use super::{extract, text};
 
-const TRUSTED: [&str; 3] = ["10.0.0.0/8", "fd00::/8", "198.51.100.1"];
-const PROXY: &str = "10.0.0.1";
+pub(super) const TRUSTED: [&str; 3] = ["10.0.0.0/8", "fd00::/8", "198.51.100.1"];
+pub(super) const PROXY: &str = "10.0.0.1";
 
 pub(super) fn client() -> ClientIp {
     ClientIp::x_forwarded_for(TRUSTED).unwrap()
 }
 
-fn from_peer(peer: &str) -> Request<()> {
+pub(super) fn from_peer(peer: &str) -> Request<()> {
     let mut request = Request::new(());
     let peer = SocketAddr::new(peer.parse().unwrap(), 4711);
     request.extensions_mut().insert(peer);
     request
 }
 
-pub(super) fn forwarded<L: AsRef<[u8]>>(peer: &str, lines: &[L]) -> Request<()> {
-    let mut request = from_peer(peer);
+pub(super) fn with_lines<L: AsRef<[u8]>>(
+    mut request: Request<()>,
+    header: &'static str,
+    lines: &[L],
+) -> Request<()> {
     for line in lines {
         let line = HeaderValue::from_bytes(line.as_ref()).unwrap();
-        request.headers_mut().append("x-forwarded-for", line);
+        request.headers_mut().append(header, line);
     }
     request
+}
+
+pub(super) fn forwarded<L: AsRef<[u8]>>(peer: &str, lines: &[L]) -> Request<()> {
+    with_lines(from_peer(peer), "x-forwarded-for", lines)
 }
 
 fn counted(peer: &str, lines: &[&str]) -> String {
@@ -243,35 +256,5 @@ fn without_an_untrusted_address_the_peer_is_counted() {
         [&[], &[""], &["10.0.0.2"], &["10.0.0.2, fd00::2"], &["10.0.0.3", "10.0.0.2"]];
     for lines in cases {
         assert_eq!(counted(PROXY, lines), "ip:10.0.0.1", "{lines:?}");
-    }
-}
-
-#[test]
-fn what_cannot_be_trusted_is_refused_with_its_value() {
-    for item in
-        ["", "10.0.0.0/33", "10.0.0", "::1/129", "proxy.internal", "10.0.0.1:80", "10.0.0.0/8,::1"]
-    {
-        let error = ClientIp::x_forwarded_for(["::1", item]).unwrap_err().to_string();
-        assert!(error.contains(&format!("{item:?}")), "{error}");
-    }
-    let error = ClientIp::x_forwarded_for(Vec::<String>::new()).unwrap_err().to_string();
-    assert!(error.contains("ClientIp::peer()"), "{error}");
-}
-
-#[test]
-fn trusted_ranges_are_read_as_they_are_written() {
-    for (trusted, inside, outside) in [
-        ("10.1.2.3/8", "10.200.0.1", "11.0.0.1"),
-        (" 10.0.0.0/8 ", "10.0.0.1", "11.0.0.1"),
-        ("10.0.0.1", "10.0.0.1", "10.0.0.2"),
-        ("fd00::/8", "fdff::1", "fe00::1"),
-        ("::ffff:10.0.0.1", "10.0.0.1", "10.0.0.2"),
-        ("::ffff:10.0.0.0/104", "10.9.9.9", "11.0.0.1"),
-        ("::/0", "2001:db8::1", "10.0.0.1"),
-    ] {
-        let extractor = ClientIp::x_forwarded_for([String::from(trusted)]).unwrap();
-        let key = |peer| text(&extractor, &forwarded(peer, &["192.0.2.7"]));
-        assert_eq!(key(inside), "ip:192.0.2.7", "{trusted}");
-        assert_ne!(key(outside), "ip:192.0.2.7", "{trusted}");
     }
 }
