@@ -75,6 +75,7 @@ impl LimiterBuilder {
             leases,
             fallback,
             setup_logged: AtomicBool::new(false),
+            number: fastrand::u64(..),
         }))
     }
 }

@@ -52,8 +52,8 @@ impl Limiter {
     /// If the store does not answer, or answers that it cannot decide; the error says why.
     pub async fn ready(&self) -> Result<(), StoreError> {
         let meter = Algorithm::TokenBucket.meter(PLENTY);
-        // Each time another name, so that the key is made, and not only changed.
-        let name = format!("{READY}:{:x}", fastrand::u64(..));
+        // A name of its own, or an instance that may write would hide one that may not.
+        let name = format!("{READY}:{:x}", self.0.number);
         let answer = self.0.direct.acquire(&[Hit::new(name.as_bytes(), meter, 1)]).await;
         self.0.monitor.note(&answer);
         answer.map(drop)

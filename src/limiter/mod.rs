@@ -65,6 +65,8 @@ struct Inner {
     cache: Option<DenyCache>,
     leases: Option<Arc<Leases>>,
     setup_logged: AtomicBool,
+    /// Tells it from those of other instances.
+    number: u64,
 }
 
 impl Limiter {
