@@ -3,6 +3,7 @@
 
 mod accel;
 pub mod algorithm;
+pub mod auth;
 mod decision;
 #[cfg(doc)]
 pub mod docs;
@@ -21,6 +22,7 @@ mod time;
 pub use self::store::redis::{RedisStore, RedisStoreBuilder};
 pub use self::{
     algorithm::{Algorithm, Calendar},
+    auth::{ApiKeyLayer, ApiKeys},
     decision::{Decision, Outcome, Source, Stamp, Standing, Verdict},
     http::{
         HeaderFormat, RateLimit, RateLimitLayer, ResetFormat, ResponseBody, ResponseFuture, respond,

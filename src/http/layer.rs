@@ -1,11 +1,12 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header::WWW_AUTHENTICATE};
+use http::{Response, StatusCode};
 use tower_layer::Layer;
 
 use super::{
     RateLimit, ResponseBody,
+    answer::{self, jitter},
     headers::{self, Fields, HeaderFormat, ResetFormat},
     respond::{Respond, Text},
 };
@@ -188,31 +189,14 @@ impl Shared {
     pub(super) fn rejected(&self, rejection: Rejection, head: RequestHead<'_>) -> Response<Bytes> {
         let mut response = self.respond.respond(&rejection, head);
         response.headers_mut().reserve(self.fields.format.fields() + headers::FINISH);
-        let retry_after = match &rejection {
-            Rejection::Limited(decision) => {
-                self.fields.write(decision, true, response.headers_mut());
-                decision.retry_after_secs().map(|secs| secs + jitter(self.retry_jitter.as_secs()))
-            }
-            // Short, and not the same for all.
-            Rejection::StoreFailed(_) => Some(1 + jitter(2)),
-            Rejection::NoKey(_) => None,
-        };
-        headers::finish(retry_after, response.headers_mut());
-        if let Rejection::NoKey(error) = &rejection
-            && let Some(challenge) = error.challenge()
-            && response.status() == StatusCode::UNAUTHORIZED
-        {
-            let challenge = HeaderValue::from_static(challenge);
-            response.headers_mut().entry(WWW_AUTHENTICATE).or_insert(challenge);
-        }
+        let mut retry_after = None;
         if let Rejection::Limited(decision) = &rejection {
+            self.fields.write(decision, true, response.headers_mut());
+            let secs = decision.retry_after_secs();
+            retry_after = secs.map(|secs| secs + jitter(self.retry_jitter.as_secs()));
             response.extensions_mut().insert(decision.clone());
         }
-        response.extensions_mut().insert(rejection);
+        answer::finish(rejection, retry_after, &mut response);
         response
     }
-}
-
-fn jitter(longest: u64) -> u64 {
-    if longest == 0 { 0 } else { fastrand::u64(0..=longest) }
 }
