@@ -18,6 +18,8 @@ pub mod store;
 mod telemetry;
 mod time;
 
+#[cfg(feature = "jwt")]
+pub use self::auth::{Claims, JwtKeys, JwtLayer};
 #[cfg(feature = "redis")]
 pub use self::store::redis::{RedisStore, RedisStoreBuilder};
 pub use self::{
@@ -36,5 +38,5 @@ pub use self::{
     quota::{Quota, QuotaError},
     resilience::{Breaker, BreakerState, Failure, Health},
     store::{MemoryStore, Store, StoreError, StoreErrorKind},
-    time::{Clock, ManualClock, MonotonicClock, Timestamp},
+    time::{Clock, ManualClock, MonotonicClock, SystemClock, Timestamp},
 };

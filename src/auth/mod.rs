@@ -1,8 +1,8 @@
 //! Layers that find out who calls, outside of the limits that count by it.
 //!
-//! An [`ApiKeyLayer`] knows API keys, of which the configuration has only digests. What
-//! they have verified they put into the extensions
-//! of the request: a [`KnownKey`](crate::key::KnownKey) and a [`Tier`]. What stood there
+//! An [`ApiKeyLayer`] knows API keys, of which the configuration has only digests; a `JwtLayer`, with
+//! the feature `jwt`, verifies JSON Web Tokens. What they have verified they put into the extensions
+//! of the request: a [`KnownKey`](crate::key::KnownKey) or claims, and a [`Tier`]. What stood there
 //! before is removed, so that nothing is trusted that they have not verified.
 //!
 //! A limit by address goes outside of them, as it bounds what guessing costs; limits by who calls
@@ -18,10 +18,17 @@ mod api_key;
 mod error;
 mod future;
 mod gate;
+#[cfg(feature = "jwt")]
+mod jwt;
 mod service;
 
 use http::Extensions;
 
+#[cfg(feature = "jwt")]
+pub use self::jwt::{
+    Claims, JwtAlgorithm, JwtKey, JwtKeys, JwtLayer, JwtLayerBuilder, KeyLookup, KeySource,
+    KeySourceError,
+};
 pub use self::{
     api_key::{ApiKeyLayer, ApiKeys, ApiKeysBuilder},
     error::AuthError,

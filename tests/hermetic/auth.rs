@@ -5,6 +5,8 @@
 mod api_key;
 mod flood;
 mod inner;
+#[cfg(feature = "jwt")]
+mod jwt;
 mod tiers;
 
 use std::{
@@ -71,6 +73,10 @@ fn caller(request: &Request<()>) -> String {
         let keys = key::known_key().extract(RequestHead::new(request)).unwrap();
         assert_eq!(keys[0], key::known_key().key(known.owner()));
         caller.push(format!("owner {}", known.owner()));
+    }
+    #[cfg(feature = "jwt")]
+    if let Some(claims) = request.extensions().get::<tollgate::Claims>() {
+        caller.push(format!("subject {}", claims.sub));
     }
     if let Some(tier) = request.extensions().get::<Tier>() {
         caller.push(format!("tier {}", tier.as_str()));
