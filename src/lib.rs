@@ -3,6 +3,7 @@
 
 mod accel;
 pub mod algorithm;
+pub mod auth;
 mod decision;
 #[cfg(doc)]
 pub mod docs;
@@ -17,10 +18,13 @@ pub mod store;
 mod telemetry;
 mod time;
 
+#[cfg(feature = "jwt")]
+pub use self::auth::{Claims, JwtKeys, JwtLayer};
 #[cfg(feature = "redis")]
 pub use self::store::redis::{RedisStore, RedisStoreBuilder};
 pub use self::{
     algorithm::{Algorithm, Calendar},
+    auth::{ApiKeyLayer, ApiKeys},
     decision::{Decision, Outcome, Source, Stamp, Standing, Verdict},
     http::{
         HeaderFormat, RateLimit, RateLimitLayer, ResetFormat, ResponseBody, ResponseFuture, respond,
@@ -37,5 +41,5 @@ pub use self::{
     quota::{Quota, QuotaError},
     resilience::{Breaker, BreakerState, Failure, Health},
     store::{MemoryStore, Store, StoreError, StoreErrorKind},
-    time::{Clock, ManualClock, MonotonicClock, Timestamp},
+    time::{Clock, ManualClock, MonotonicClock, SystemClock, Timestamp},
 };

@@ -26,11 +26,11 @@ pin_project! {
 }
 
 impl<R> ResponseBody<R> {
-    pub(super) const fn service(body: R) -> Self {
+    pub(crate) const fn service(body: R) -> Self {
         Self { kind: Kind::Service { body } }
     }
 
-    pub(super) fn answer(bytes: Bytes) -> Self {
+    pub(crate) fn answer(bytes: Bytes) -> Self {
         Self { kind: Kind::Answer { bytes: Some(bytes).filter(|bytes| !bytes.is_empty()) } }
     }
 }

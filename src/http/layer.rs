@@ -2,13 +2,14 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{
-    HeaderName, HeaderValue, Method, Response, StatusCode,
-    header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE},
+    HeaderName, Method, Response, StatusCode,
+    header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, RETRY_AFTER},
 };
 use tower_layer::Layer;
 
 use super::{
     RateLimit, ResponseBody,
+    answer::{self, jitter},
     headers::{self, Fields, HeaderFormat, ResetFormat},
     respond::{Respond, Text},
 };
@@ -251,27 +252,14 @@ impl Shared {
     pub(super) fn rejected(&self, rejection: Rejection, head: RequestHead<'_>) -> Response<Bytes> {
         let mut response = self.respond.respond(&rejection, head);
         response.headers_mut().reserve(self.fields.format.fields() + headers::FINISH);
-        let retry_after = match &rejection {
-            Rejection::Limited(decision) => {
-                self.fields.write(decision, true, response.headers_mut());
-                decision.retry_after_secs().map(|secs| secs + jitter(self.retry_jitter.as_secs()))
-            }
-            // Short, and not the same for all.
-            Rejection::StoreFailed(_) => Some(1 + jitter(2)),
-            Rejection::NoKey(_) | Rejection::Blocked => None,
-        };
-        headers::finish(retry_after, response.headers_mut());
-        if let Rejection::NoKey(error) = &rejection
-            && let Some(challenge) = error.challenge()
-            && response.status() == StatusCode::UNAUTHORIZED
-        {
-            let challenge = HeaderValue::from_static(challenge);
-            response.headers_mut().entry(WWW_AUTHENTICATE).or_insert(challenge);
-        }
+        let mut retry_after = None;
         if let Rejection::Limited(decision) = &rejection {
+            self.fields.write(decision, true, response.headers_mut());
+            let secs = decision.retry_after_secs();
+            retry_after = secs.map(|secs| secs + jitter(self.retry_jitter.as_secs()));
             response.extensions_mut().insert(decision.clone());
         }
-        response.extensions_mut().insert(rejection);
+        answer::finish(rejection, retry_after, &mut response);
         response
     }
 }
@@ -279,8 +267,4 @@ impl Shared {
 fn is_preflight(head: RequestHead<'_>) -> bool {
     let has = |name| head.headers().contains_key(name);
     head.method() == Method::OPTIONS && has(ORIGIN) && has(ACCESS_CONTROL_REQUEST_METHOD)
-}
-
-fn jitter(longest: u64) -> u64 {
-    if longest == 0 { 0 } else { fastrand::u64(0..=longest) }
 }

@@ -1,5 +1,6 @@
 //! The tower layer, and the answers that it gives.
 
+mod answer;
 mod body;
 mod future;
 mod headers;
@@ -7,6 +8,7 @@ mod layer;
 pub mod respond;
 mod service;
 
+pub(crate) use self::answer::turn_away;
 pub use self::{
     body::ResponseBody,
     future::ResponseFuture,

@@ -8,7 +8,7 @@ const ABSENT: KeyError = KeyError::unauthenticated("the request is not authentic
 ///
 /// `T` is what an authentication layer *outside* of this one puts into the extensions of a request
 /// whose token it has **verified**. Never put claims there that nobody has verified: anybody could
-/// then use up the limit of somebody else. To bound what verification costs, put a limit by address
+/// then use up the limit of somebody else. A `JwtLayer` is such a layer. To bound what verification costs, put a limit by address
 /// outside of it.
 ///
 /// A subject is unique only within its issuer (RFC 7519, section 4.1.2). If tokens of several

@@ -29,8 +29,7 @@ impl KeyError {
     /// `WWW-Authenticate: challenge` (RFC 9110 §15.5.2).
     #[must_use]
     pub const fn unauthenticated(message: &'static str, challenge: &'static str) -> Self {
-        let error = Self::missing(message).with_status(StatusCode::UNAUTHORIZED);
-        Self { challenge: Some(challenge), ..error }
+        Self::missing(message).with_status(StatusCode::UNAUTHORIZED).with_challenge(challenge)
     }
 
     /// The request carries it, but malformed.
@@ -53,6 +52,14 @@ impl KeyError {
         self
     }
 
+    /// Answers with `WWW-Authenticate: challenge` (RFC 9110 §11.6.1) where the status is 401, or 400
+    /// for what is malformed.
+    #[must_use]
+    pub const fn with_challenge(mut self, challenge: &'static str) -> Self {
+        self.challenge = Some(challenge);
+        self
+    }
+
     /// The status of the answer, where the policy rejects such requests.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
@@ -65,7 +72,7 @@ impl KeyError {
         self.message
     }
 
-    /// The challenge that an answer with status 401 carries.
+    /// The challenge that an answer with status 401 carries, or 400 for what is malformed.
     #[must_use]
     pub const fn challenge(&self) -> Option<&'static str> {
         self.challenge

@@ -1,10 +1,8 @@
-use http::{
-    HeaderName,
-    header::{AUTHORIZATION, InvalidHeaderName},
-};
+use http::{HeaderName, header::InvalidHeaderName};
 
 use super::{
     Key, KeyError, KeyExtractor, Keys, RequestHead,
+    credential::Credential,
     secret::{self, HashKey},
 };
 
@@ -85,8 +83,9 @@ impl KeyExtractor for Header {
 /// dumps: only 128 bits of its BLAKE3 hash do. The same secret is the same key, whichever way
 /// it was sent.
 ///
-/// Random secrets make an unbounded number of keys. Reject unknown secrets outside of the limit,
-/// or limit by address as well.
+/// Random secrets make an unbounded number of keys. If the secrets are known here, count by
+/// [`known_key`](super::known_key), inside of an [`ApiKeyLayer`](crate::ApiKeyLayer); else limit by
+/// address as well.
 ///
 /// A request without a secret is a [missing](KeyError::missing) key with the status 401. A header
 /// on several lines is an [invalid](KeyError::invalid) one.
@@ -104,14 +103,8 @@ impl KeyExtractor for Header {
 /// ```
 #[derive(Clone, Debug)]
 pub struct ApiKey {
-    source: Source,
+    credential: Credential,
     hash_key: Option<HashKey>,
-}
-
-#[derive(Clone, Debug)]
-enum Source {
-    Bearer,
-    Header(HeaderName),
 }
 
 impl ApiKey {
@@ -126,7 +119,7 @@ impl ApiKey {
     #[must_use]
     #[track_caller]
     pub fn header(name: &'static str) -> Self {
-        Self { source: Source::Header(literal(name)), hash_key: None }
+        Self { credential: Credential::Header(literal(name)), hash_key: None }
     }
 
     /// Counts by the whole value of a header, named in upper or lower case.
@@ -135,7 +128,7 @@ impl ApiKey {
     ///
     /// If `name` is not a header name.
     pub fn try_header(name: &str) -> Result<Self, InvalidHeaderName> {
-        Ok(Self { source: Source::Header(name.parse()?), hash_key: None })
+        Ok(Self { credential: Credential::Header(name.parse()?), hash_key: None })
     }
 
     /// Counts by the token in `Authorization: Bearer` (RFC 6750, section 2.1).
@@ -145,7 +138,7 @@ impl ApiKey {
     /// an [invalid](KeyError::invalid) one.
     #[must_use]
     pub const fn bearer() -> Self {
-        Self { source: Source::Bearer, hash_key: None }
+        Self { credential: Credential::Bearer, hash_key: None }
     }
 
     /// Hashes with a key, so that whoever reads the store cannot find a guessable secret by trial.
@@ -171,28 +164,9 @@ impl ApiKey {
 
 impl KeyExtractor for ApiKey {
     fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError> {
-        let (secret, challenge) = match &self.source {
-            Source::Header(name) => (head.line(name)?, "ApiKey"),
-            Source::Bearer => (head.line(AUTHORIZATION)?.map_or(Ok(None), bearer_token)?, "Bearer"),
-        };
-        let absent = KeyError::unauthenticated("the request carries no API key", challenge);
-        let secret = secret.filter(|secret| !secret.is_empty()).ok_or(absent)?;
+        let secret = self.credential.read(head)?.ok_or_else(|| self.credential.absent())?;
         Ok(self.key(secret).into())
     }
-}
-
-fn bearer_token(credentials: &[u8]) -> Result<Option<&[u8]>, KeyError> {
-    let end = credentials.iter().position(u8::is_ascii_whitespace).unwrap_or(credentials.len());
-    let (scheme, token) = credentials.split_at(end);
-    if !scheme.eq_ignore_ascii_case(b"bearer") {
-        return Ok(None);
-    }
-    let token = token.trim_ascii();
-    // With a space inside, a lenient verifier would see another token than was counted.
-    if !token.iter().all(u8::is_ascii_graphic) {
-        return Err(KeyError::invalid("the bearer token is malformed"));
-    }
-    Ok(Some(token))
 }
 
 #[track_caller]

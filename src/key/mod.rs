@@ -2,12 +2,14 @@
 
 mod claims;
 mod compose;
+mod credential;
 mod error;
 mod from_fn;
 mod head;
 mod header;
 mod ip;
 mod keys;
+mod known;
 mod route;
 mod secret;
 mod tier;
@@ -27,9 +29,11 @@ pub use self::{
     header::{ApiKey, Header},
     ip::{ClientIp, PeerIp, PrefixError, TrustError},
     keys::Keys,
+    known::{Known, KnownKey, known_key},
     route::{PathParam, RouteTemplate, path_param, route},
     tier::Tier,
 };
+pub(crate) use self::{credential::Credential, secret::known_digest};
 
 /// The longest identity that is kept as it is; a longer one is replaced by its digest.
 const MAX_IDENTITY: usize = 128;

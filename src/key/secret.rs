@@ -9,6 +9,8 @@ use blake3::{
 
 /// Changing either context gives every caller fresh limits.
 const CONTEXT: &str = "tollgate 2025-11-29 identities";
+/// Changing this one makes all API keys unknown.
+const KNOWN_CONTEXT: &str = "tollgate 2025-11-30 known API keys";
 const HASH_KEY_CONTEXT: &str = "tollgate 2025-11-29 key for hashing identities";
 
 /// A hasher that no other program uses, so that a digest says nothing elsewhere.
@@ -19,6 +21,12 @@ pub(super) fn hasher() -> Hasher {
 
 pub(super) fn digest(bytes: &[u8]) -> Hex {
     hex(hasher().update(bytes))
+}
+
+/// What a configuration has of an API key, of which nothing in a store can be told.
+pub(crate) fn known_digest(secret: &[u8]) -> [u8; 32] {
+    static KEY: LazyLock<ContextKey> = LazyLock::new(|| hash_derive_key_context(KNOWN_CONTEXT));
+    *Hasher::new_from_context_key(&KEY).update(secret).finalize().as_bytes()
 }
 
 /// The first 128 bits of what was hashed, in lower case.

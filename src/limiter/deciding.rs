@@ -39,7 +39,7 @@ pub enum Rejection {
     Limited(Decision),
     /// The store did not answer, and the policy denies requests then.
     StoreFailed(StoreErrorKind),
-    /// It has no key.
+    /// It has no key, or a layer that authenticates has turned it away.
     NoKey(KeyError),
     /// Its policy [denies](crate::PolicyBuilder::deny) the caller.
     Blocked,

@@ -120,3 +120,15 @@ pub(crate) fn breaker_closed() {
     meters::breaker(0);
     tracing::info!(target: TARGET, "the breaker closes: the store answers again");
 }
+
+/// The source of keys for tokens begins to fail.
+#[cfg(feature = "jwt")]
+pub(crate) fn keys_failing(error: &dyn std::error::Error) {
+    tracing::warn!(target: TARGET, %error, "the keys for tokens cannot be had; requests are answered 503");
+}
+
+/// It answers again.
+#[cfg(feature = "jwt")]
+pub(crate) fn keys_recovered() {
+    tracing::info!(target: TARGET, "the keys for tokens can be had again");
+}

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod auth;
 mod bounds;
 mod breaker;
 mod cost;

@@ -11,6 +11,7 @@ mod denials;
 mod differential;
 mod exact;
 mod hostile;
+mod known_keys;
 mod lua_faults;
 mod outage;
 mod overload;

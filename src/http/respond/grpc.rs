@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use http::{HeaderValue, Response, header::CONTENT_TYPE};
+use http::{HeaderValue, Response, StatusCode, header::CONTENT_TYPE};
 
 use super::message;
 use crate::{key::RequestHead, limiter::Rejection};
@@ -21,11 +21,12 @@ pub(super) fn answer(rejection: &Rejection) -> Response<Bytes> {
     let status = match rejection {
         Rejection::Limited(_) => RESOURCE_EXHAUSTED,
         Rejection::StoreFailed(_) => UNAVAILABLE,
-        Rejection::NoKey(error) if error.status() == http::StatusCode::UNAUTHORIZED => {
-            UNAUTHENTICATED
-        }
-        Rejection::NoKey(_) => INVALID_ARGUMENT,
         Rejection::Blocked => PERMISSION_DENIED,
+        Rejection::NoKey(error) => match error.status() {
+            StatusCode::UNAUTHORIZED => UNAUTHENTICATED,
+            StatusCode::SERVICE_UNAVAILABLE => UNAVAILABLE,
+            _ => INVALID_ARGUMENT,
+        },
     };
     let mut response = Response::new(Bytes::new());
     let headers = response.headers_mut();

@@ -24,6 +24,7 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("accel", with(&middle)),
         ("limiter", with(&[&middle[..], &["resilience", "accel"]].concat())),
         ("http", with(&[&middle[..], &["resilience", "limiter"]].concat())),
+        ("auth", with(&[&middle[..], &["resilience", "limiter", "http"]].concat())),
         // What it measures with is a clock, which `time` alone reads.
         ("telemetry", ["decision", "time"].into()),
         ("docs", BTreeSet::new()),

@@ -18,6 +18,12 @@ fn only_one_file_names_what_tls_is_made_of() {
 }
 
 #[test]
+fn only_the_layer_for_tokens_names_what_they_are_made_of() {
+    let words = ["jsonwebtoken", "serde", "serde_json", "base64"];
+    only(&words, &rust(), |path| path.starts_with("src/auth/jwt/"));
+}
+
+#[test]
 fn only_telemetry_names_tracing_and_metrics() {
     only(&["tracing", "metrics"], &rust(), |path| path.starts_with("src/telemetry/"));
 }
@@ -62,6 +68,7 @@ fn each_feature_is_asked_for_in_one_place() {
         ("axum", &["src/key/ip/peer.rs", "src/key/route.rs"]),
         ("redis", &["src/lib.rs", "src/store/mod.rs"]),
         ("tls", &["src/store/redis/mod.rs"]),
+        ("jwt", &["src/lib.rs", "src/auth/mod.rs", "src/telemetry/mod.rs"]),
     ];
     for (feature, places) in places {
         let asked = format!("feature = \"{feature}\"");
