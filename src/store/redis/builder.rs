@@ -12,7 +12,7 @@ use super::{
     pulse::Pulse,
     slots::Slots,
     tls::Tls,
-    url::{self, Transport},
+    url::{self, Way},
     worker::Worker,
 };
 use crate::store::StoreError;
@@ -126,8 +126,8 @@ impl RedisStoreBuilder {
         match &self.target {
             Target::Url(url) => {
                 let info = self.tls.apply(url::connection_info(url)?)?;
-                let (transport, pool) = (Transport::of(&info), self.pool(info)?);
-                self.open(pool, transport)
+                let (way, pool) = (Way::to(&info), self.pool(info)?);
+                self.open(pool, way)
             }
             Target::Pool(_) if self.tls.is_set() => Err(misconfigured(
                 "certificates are given, but the connections come from a pool that has its own"
@@ -135,28 +135,22 @@ impl RedisStoreBuilder {
             )),
             Target::Pool(pool) => {
                 let pool = pool.clone();
-                self.open(pool, Transport::Other)
+                self.open(pool, Way::of_pool())
             }
         }
     }
 
-    fn open(self, pool: Pool, transport: Transport) -> Result<RedisStore, StoreError> {
+    fn open(self, pool: Pool, way: Way) -> Result<RedisStore, StoreError> {
         let worker = if self.own_thread { Worker::thread() } else { Ok(Worker::default()) };
         let worker = worker.map_err(|cause| {
             misconfigured(format!("there can be no thread for the connections: {cause}"))
         })?;
-        Ok(self.over(pool, transport, worker))
+        Ok(self.over(pool, way, worker))
     }
 
-    pub(super) fn over(self, pool: Pool, transport: Transport, worker: Worker) -> RedisStore {
+    pub(super) fn over(self, pool: Pool, way: Way, worker: Worker) -> RedisStore {
         RedisStore(Arc::new(Inner {
-            slots: Slots::new(
-                pool,
-                transport,
-                self.connections,
-                self.connect_timeout,
-                worker.clone(),
-            ),
+            slots: Slots::new(pool, way, self.connections, self.connect_timeout, worker.clone()),
             gathering: Gathering::new(self.connections, self.deadline),
             pulse: Pulse::new(),
             worker,

@@ -5,7 +5,10 @@ use deadpool_redis::{
     redis::{ErrorKind, RedisError, ServerErrorKind},
 };
 
-use super::{tls, url::Transport};
+use super::{
+    tls,
+    url::{Transport, Way},
+};
 use crate::store::{StoreError, StoreErrorKind};
 
 /// The most characters of an error's text. What a server sends may be of any length.
@@ -55,15 +58,23 @@ pub(super) fn pool(error: PoolError) -> StoreError {
 
 /// A connection could not be made. One without TLS that is closed at once, or answers in no known
 /// form, may be one to a server with TLS.
-pub(super) fn connecting(error: PoolError, transport: Transport) -> StoreError {
+pub(super) fn connecting(error: PoolError, way: &Way) -> StoreError {
     let closed = |cause: &RedisError| {
         cause.kind() == ErrorKind::Parse
             || (cause.is_connection_dropped() && !cause.is_connection_refusal())
     };
     match error {
-        PoolError::Backend(cause) if transport == Transport::Tcp && closed(&cause) => {
+        PoolError::Backend(cause) if cause.is_io_error() || closed(&cause) => {
+            let hint = if way.transport == Transport::Tcp && closed(&cause) {
+                "; the URL of a server with TLS has `rediss://`"
+            } else {
+                ""
+            };
+            if let Some(message) = tls::fault(&cause) {
+                return misconfigured(one_line(&message)).with_source(cause);
+            }
             let text = one_line(&cause.to_string());
-            let message = format!("Redis: {text}; the URL of a server with TLS has `rediss://`");
+            let message = format!("Redis{}: {text}{hint}", way.place);
             StoreError::new(kind(&cause), message).with_source(cause)
         }
         other => pool(other),

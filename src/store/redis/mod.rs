@@ -31,7 +31,7 @@ use self::{
     gather::{Driver, Entry, Gathering},
     pulse::{Beats, Pulse},
     slots::Slots,
-    url::Transport,
+    url::Way,
     wire::Request,
     worker::Worker,
 };
@@ -129,7 +129,7 @@ impl RedisStore {
     pub fn from_pool(pool: Pool) -> Self {
         RedisStoreBuilder::new(Target::Pool(pool.clone())).over(
             pool,
-            Transport::Other,
+            Way::of_pool(),
             Worker::default(),
         )
     }

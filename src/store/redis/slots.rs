@@ -13,7 +13,7 @@ use super::{
     error,
     greeting::greet,
     slot::{Link, Slot, State},
-    url::Transport,
+    url::{Transport, Way},
     worker::Worker,
 };
 use crate::store::{StoreError, StoreErrorKind};
@@ -29,7 +29,7 @@ struct Shared {
     next: AtomicUsize,
     closed: AtomicBool,
     pool: Pool,
-    transport: Transport,
+    way: Way,
     connect_timeout: Duration,
     worker: Worker,
 }
@@ -37,7 +37,7 @@ struct Shared {
 impl Slots {
     pub(super) fn new(
         pool: Pool,
-        transport: Transport,
+        way: Way,
         count: usize,
         connect_timeout: Duration,
         worker: Worker,
@@ -47,7 +47,7 @@ impl Slots {
             next: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             pool,
-            transport,
+            way,
             connect_timeout,
             worker,
         }))
@@ -132,17 +132,18 @@ impl Shared {
     async fn open(&self) -> Result<redis::aio::MultiplexedConnection, StoreError> {
         let open = async {
             let pooled = self.pool.get().await;
-            let pooled = pooled.map_err(|cause| error::connecting(cause, self.transport))?;
+            let pooled = pooled.map_err(|cause| error::connecting(cause, &self.way))?;
             let mut connection = Connection::take(pooled);
             greet(&mut connection).await?;
             Ok(connection)
         };
         timeout(self.connect_timeout, open).await.unwrap_or_else(|_elapsed| {
             // A server without TLS waits for the end of what it takes for a command.
-            let hint = if self.transport == Transport::Tls { "; is TLS spoken there?" } else { "" };
+            let Way { transport, place } = &self.way;
+            let hint = if *transport == Transport::Tls { "; is TLS spoken there?" } else { "" };
             Err(StoreError::new(
                 StoreErrorKind::Timeout,
-                format!("no connection to Redis within {:?}{hint}", self.connect_timeout),
+                format!("no connection to Redis{place} within {:?}{hint}", self.connect_timeout),
             ))
         })
     }

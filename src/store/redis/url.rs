@@ -82,13 +82,25 @@ pub(super) enum Transport {
     Other,
 }
 
-impl Transport {
-    pub(super) fn of(info: &ConnectionInfo) -> Self {
-        match info.addr() {
-            ConnectionAddr::Tcp(..) => Self::Tcp,
-            ConnectionAddr::TcpTls { .. } => Self::Tls,
-            _ => Self::Other,
-        }
+/// The way to a server, and where that is.
+pub(super) struct Way {
+    pub(super) transport: Transport,
+    /// ` at host:port`, or nothing, where somebody else's pool knows.
+    pub(super) place: Box<str>,
+}
+
+impl Way {
+    pub(super) fn to(info: &ConnectionInfo) -> Self {
+        let transport = match info.addr() {
+            ConnectionAddr::Tcp(..) => Transport::Tcp,
+            ConnectionAddr::TcpTls { .. } => Transport::Tls,
+            _ => Transport::Other,
+        };
+        Self { transport, place: format!(" at {}", info.addr()).into() }
+    }
+
+    pub(super) fn of_pool() -> Self {
+        Self { transport: Transport::Other, place: "".into() }
     }
 }
 
