@@ -3,6 +3,8 @@
 
 mod accel;
 pub mod algorithm;
+#[cfg(feature = "config")]
+pub mod config;
 mod decision;
 #[cfg(doc)]
 pub mod docs;

@@ -4,6 +4,8 @@
 
 mod bounds;
 mod breaker;
+#[cfg(feature = "config")]
+mod config;
 mod cost;
 mod denials;
 mod exact;

@@ -18,6 +18,11 @@ fn only_one_file_names_what_tls_is_made_of() {
 }
 
 #[test]
+fn only_a_configuration_is_read_by_serde() {
+    only(&["serde", "toml", "fs"], &rust(), |path| path.starts_with("src/config/"));
+}
+
+#[test]
 fn only_telemetry_names_tracing_and_metrics() {
     only(&["tracing", "metrics"], &rust(), |path| path.starts_with("src/telemetry/"));
 }
@@ -62,6 +67,7 @@ fn each_feature_is_asked_for_in_one_place() {
         ("axum", &["src/key/ip/peer.rs", "src/key/route.rs"]),
         ("redis", &["src/lib.rs", "src/store/mod.rs"]),
         ("tls", &["src/store/redis/mod.rs"]),
+        ("config", &["src/lib.rs", "src/policy/origin.rs"]),
     ];
     for (feature, places) in places {
         let asked = format!("feature = \"{feature}\"");
