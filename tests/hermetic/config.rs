@@ -3,6 +3,7 @@
 mod bad;
 mod fields;
 mod keys;
+mod published;
 mod reload;
 mod round;
 mod world;
