@@ -4,6 +4,8 @@
 mod accel;
 pub mod algorithm;
 pub mod auth;
+#[cfg(feature = "config")]
+pub mod config;
 mod decision;
 #[cfg(doc)]
 pub mod docs;

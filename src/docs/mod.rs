@@ -11,6 +11,9 @@ pub mod architecture {}
 #[doc = include_str!("comparison.svg")]
 pub mod comparison {}
 
+#[doc = include_str!("configuration.md")]
+pub mod configuration {}
+
 #[doc = include_str!("operation.md")]
 pub mod operation {}
 

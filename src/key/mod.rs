@@ -18,7 +18,6 @@ use std::{fmt, fmt::Write as _, sync::Arc};
 
 use smallvec::SmallVec;
 
-pub(crate) use self::route::Route;
 use self::secret::digest;
 pub use self::{
     claims::{Claim, claim},
@@ -33,7 +32,7 @@ pub use self::{
     route::{PathParam, RouteTemplate, path_param, route},
     tier::Tier,
 };
-pub(crate) use self::{credential::Credential, secret::known_digest};
+pub(crate) use self::{credential::Credential, ip::network, route::Route, secret::known_digest};
 
 /// The longest identity that is kept as it is; a longer one is replaced by its digest.
 const MAX_IDENTITY: usize = 128;
@@ -108,7 +107,7 @@ impl Key {
     }
 
     /// The key of several at once: equal only if all parts are.
-    fn join(&mut self, other: &Key) {
+    pub(crate) fn join(&mut self, other: &Key) {
         self.0.push(b',');
         self.0.extend_from_slice(&other.0);
     }

@@ -1,6 +1,9 @@
 use std::{collections::HashSet, fmt, sync::Arc};
 
-use crate::key::{Key, KeyExtractor, RequestHead};
+use ipnet::IpNet;
+
+use super::PolicyError;
+use crate::key::{ClientIp, Key, KeyExtractor, RequestHead, network};
 
 /// Callers that a policy knows, by address, key or anything else: those who are not limited, or not
 /// admitted.
@@ -43,6 +46,41 @@ impl Callers {
         Self::matching(move |head| {
             extractor.extract(head).is_ok_and(|drawn| drawn.iter().any(|key| keys.contains(key)))
         })
+    }
+
+    /// Those whose address, as `client` finds it, is one of these (`::1`), or in one of these ranges
+    /// (`10.0.0.0/8`). A request of which no address is known is none of theirs.
+    ///
+    /// ```
+    /// use tollgate::{Callers, ClientIp, Limit, PeerIp, Policy, Quota};
+    ///
+    /// let api = Policy::new("api")
+    ///     .limit(PeerIp, Limit::new("requests", Quota::per_minute(60)))
+    ///     .allow(Callers::within(ClientIp::peer(), ["10.0.0.0/8", "::1"])?)
+    ///     .build()?;
+    /// # Ok::<(), tollgate::PolicyError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If an item is neither an address nor a range; the message names it.
+    pub fn within<I>(client: ClientIp, ranges: I) -> Result<Self, PolicyError>
+    where
+        I: IntoIterator<Item: AsRef<str>>,
+    {
+        let ranges = ranges.into_iter().map(|range| {
+            let range = range.as_ref();
+            network(range).ok_or_else(|| {
+                PolicyError::new(format!(
+                    "{range:?} is neither an address such as `::1` nor a range such as `10.0.0.0/8`"
+                ))
+            })
+        });
+        let ranges: Vec<IpNet> = ranges.collect::<Result<_, _>>()?;
+        Ok(Self::matching(move |head| {
+            let address = client.address(head);
+            address.is_ok_and(|address| ranges.iter().any(|range| range.contains(&address)))
+        }))
     }
 
     pub(super) fn include(&self, head: RequestHead<'_>) -> bool {

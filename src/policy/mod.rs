@@ -7,6 +7,7 @@ mod limit;
 mod lockout;
 mod name;
 mod on_failure;
+mod origin;
 mod quotas;
 mod route;
 
@@ -61,6 +62,7 @@ struct Inner {
     on_missing_key: OnMissingKey,
     allowed: Vec<Callers>,
     denied: Vec<Callers>,
+    origin: Option<Arc<str>>,
 }
 
 /// Whether a policy knows a caller.
@@ -97,6 +99,7 @@ impl Policy {
             on_missing_key: OnMissingKey::Reject,
             allowed: Vec::new(),
             denied: Vec::new(),
+            origin: None,
         }
     }
 
@@ -112,6 +115,7 @@ impl Policy {
             on_missing_key: OnMissingKey::Reject,
             allowed: Vec::new(),
             denied: Vec::new(),
+            origin: None,
         }))
     }
 
@@ -205,6 +209,7 @@ pub struct PolicyBuilder {
     on_missing_key: OnMissingKey,
     allowed: Vec<Callers>,
     denied: Vec<Callers>,
+    origin: Option<Arc<str>>,
 }
 
 impl PolicyBuilder {
@@ -280,6 +285,7 @@ impl PolicyBuilder {
             on_missing_key: self.on_missing_key,
             allowed: self.allowed,
             denied: self.denied,
+            origin: self.origin,
         })))
     }
 }

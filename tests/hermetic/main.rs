@@ -5,6 +5,8 @@
 mod auth;
 mod bounds;
 mod breaker;
+#[cfg(feature = "config")]
+mod config;
 mod cost;
 mod denials;
 mod exact;

@@ -7,4 +7,5 @@ mod source;
 mod trust;
 
 use self::prefix::Prefixes;
+pub(crate) use self::trust::network;
 pub use self::{client::ClientIp, peer::PeerIp, prefix::PrefixError, trust::TrustError};

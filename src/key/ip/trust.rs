@@ -31,7 +31,7 @@ impl Trust {
         for item in items {
             match item.as_ref() {
                 item if item.trim() == UNIX => unix = true,
-                item => networks.push(network(item)?),
+                item => networks.push(network(item).ok_or_else(|| TrustError::malformed(item))?),
             }
         }
         if networks.is_empty() && !unix {
@@ -80,11 +80,11 @@ fn contains(networks: &[IpNet], address: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(&address))
 }
 
-fn network(item: &str) -> Result<IpNet, TrustError> {
+/// An address, or a range of them.
+pub(crate) fn network(item: &str) -> Option<IpNet> {
     let text = item.trim();
     let address = text.parse::<IpAddr>().map(IpNet::from);
-    let network = address.or_else(|_| text.parse());
-    network.map(canonical).map_err(|_| TrustError(Fault::Malformed(item.into())))
+    address.or_else(|_| text.parse()).ok().map(canonical)
 }
 
 /// IPv4 as such, because that is how the addresses come that are looked for.
@@ -111,6 +111,10 @@ enum Fault {
 }
 
 impl TrustError {
+    fn malformed(item: &str) -> Self {
+        Self(Fault::Malformed(item.into()))
+    }
+
     /// This is no name of a header.
     pub(super) fn header(name: &str) -> Self {
         Self(Fault::Header(name.into()))

@@ -1,9 +1,11 @@
 //! Callers who are not limited, and those who are not admitted.
 
+use std::net::SocketAddr;
+
 use http::{Request, StatusCode};
 use tollgate::{
-    Callers, Limit, Limiter, OnFailure, Outcome, Policy, PolicyBuilder, Quota, RateLimitLayer,
-    Rejection, RequestHead, Ruling, StoreErrorKind, respond,
+    Callers, ClientIp, Global, Limit, Limiter, OnFailure, Outcome, Policy, PolicyBuilder, Quota,
+    RateLimitLayer, Rejection, RequestHead, Ruling, StoreErrorKind, respond,
 };
 use tower::{Layer as _, Service as _, ServiceExt as _};
 
@@ -48,6 +50,50 @@ async fn a_request_of_which_no_key_can_be_drawn_is_on_no_list() {
     let (limiter, _clock) = limiter();
     let ruling = send(&limiter, &Request::new(())).await;
     assert!(matches!(ruling, Ruling::Reject(Rejection::NoKey(_))), "{ruling:?}");
+}
+
+#[tokio::test]
+async fn ranges_hold_the_address_of_the_client_whole() {
+    let (limiter, _clock) = limiter();
+    let client = ClientIp::header("x-real-ip", ["10.0.0.1"]).unwrap().ipv6_prefix(32).unwrap();
+    let ranges = ["192.0.2.0/30", "::ffff:198.51.100.0/120", " 2001:db8::1 "];
+    let policy = Policy::new("api")
+        .limit(Global, Limit::new("requests", Quota::per_minute(60)))
+        .deny(Callers::within(client, ranges).unwrap())
+        .build()
+        .unwrap();
+    for (peer, told, within) in [
+        ("10.0.0.1", "192.0.2.3", true),
+        ("10.0.0.1", "192.0.2.4", false),
+        ("10.0.0.1", "::ffff:192.0.2.3", true),
+        ("10.0.0.1", "198.51.100.255", true),
+        ("10.0.0.1", "2001:db8::1", true),
+        ("10.0.0.1", "2001:db8::2", false),
+        // Nobody believes this one.
+        ("10.0.0.2", "192.0.2.3", false),
+        ("192.0.2.3", "10.0.0.1", true),
+    ] {
+        let mut request = Request::get("/").header("x-real-ip", told).body(()).unwrap();
+        request.extensions_mut().insert(SocketAddr::new(peer.parse().unwrap(), 4711));
+        let ruling = limiter.decide(&policy, RequestHead::new(&request)).await;
+        let blocked = matches!(ruling, Ruling::Reject(Rejection::Blocked));
+        assert_eq!(blocked, within, "{told} from {peer}");
+    }
+    let ruling = limiter.decide(&policy, RequestHead::new(&Request::new(()))).await;
+    assert!(matches!(ruling, Ruling::Admit(_)), "{ruling:?}");
+}
+
+#[test]
+fn a_range_that_is_none_is_named() {
+    for range in ["10.0.0.0/33", "somebody", "", "unix:"] {
+        let error = Callers::within(ClientIp::peer(), ["::1", range]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{range:?} is neither an address such as `::1` nor a range such as `10.0.0.0/8`"
+            )
+        );
+    }
 }
 
 #[tokio::test]

@@ -19,8 +19,14 @@ fn only_one_file_names_what_tls_is_made_of() {
 
 #[test]
 fn only_the_layer_for_tokens_names_what_they_are_made_of() {
-    let words = ["jsonwebtoken", "serde", "serde_json", "base64"];
-    only(&words, &rust(), |path| path.starts_with("src/auth/jwt/"));
+    only(&["jsonwebtoken", "base64"], &rust(), |path| path.starts_with("src/auth/jwt/"));
+}
+
+#[test]
+fn only_tokens_and_configurations_are_read_by_serde() {
+    let reads = |path: &str| path.starts_with("src/auth/jwt/") || path.starts_with("src/config/");
+    only(&["serde", "serde_json"], &rust(), reads);
+    only(&["toml", "fs"], &rust(), |path| path.starts_with("src/config/"));
 }
 
 #[test]
@@ -69,6 +75,7 @@ fn each_feature_is_asked_for_in_one_place() {
         ("redis", &["src/lib.rs", "src/store/mod.rs"]),
         ("tls", &["src/store/redis/mod.rs"]),
         ("jwt", &["src/lib.rs", "src/auth/mod.rs", "src/telemetry/mod.rs"]),
+        ("config", &["src/lib.rs", "src/policy/origin.rs"]),
     ];
     for (feature, places) in places {
         let asked = format!("feature = \"{feature}\"");
