@@ -27,7 +27,7 @@ use http::Extensions;
 #[cfg(feature = "jwt")]
 pub use self::jwt::{
     Claims, JwtAlgorithm, JwtKey, JwtKeys, JwtLayer, JwtLayerBuilder, KeyLookup, KeySource,
-    KeySourceError,
+    KeySourceError, NamedClaim, claim,
 };
 pub use self::{
     api_key::{ApiKeyLayer, ApiKeys, ApiKeysBuilder},

@@ -2,11 +2,21 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::{error::Fault, forms::KeyConfig, place::Path};
 use crate::key::{
-    ApiKey, ClientIp, Global, Header, Key, KeyExtractor, Or, PeerIp, path_param, route,
+    ApiKey, ClientIp, Global, Header, Key, KeyExtractor, Or, PeerIp, known_key, path_param, route,
 };
 
-const BUILT_IN: [&str; 8] =
-    ["ip", "peer", "global", "route", "bearer", "api_key:HEADER", "header:HEADER", "param:NAME"];
+const BUILT_IN: [&str; 10] = [
+    "ip",
+    "peer",
+    "global",
+    "route",
+    "bearer",
+    "known_key",
+    "api_key:HEADER",
+    "header:HEADER",
+    "param:NAME",
+    "claim:NAME",
+];
 
 /// What a configuration may count by: what is built in, and what the program adds under names of its
 /// own.
@@ -20,6 +30,8 @@ const BUILT_IN: [&str; 8] =
 /// | `param:shop` | a [parameter of the path](crate::key::path_param) | `param.shop` |
 /// | `header:x-tenant` | a [`Header`] that a gateway in front sets | `header.x-tenant` |
 /// | `api_key:x-api-key`, `bearer` | a secret, by [`ApiKey`] | `apikey` |
+/// | `known_key` | the owner of an API key that an [`ApiKeyLayer`](crate::ApiKeyLayer) outside knows | `owner` |
+/// | `claim:sub` | a claim that a `JwtLayer` outside has verified; with the feature `jwt` | `claim.sub` |
 ///
 /// ```
 /// use tollgate::{config::Extractors, key};
@@ -64,6 +76,10 @@ impl Extractors {
             ("peer", None) => ("ip".into(), Arc::new(PeerIp)),
             ("global", None) => ("global".into(), Arc::new(Global)),
             ("route", None) => ("route".into(), Arc::new(route())),
+            ("known_key", None) => ("owner".into(), Arc::new(known_key())),
+            ("claim", Some(claim)) if !claim.is_empty() => {
+                (format!("claim.{claim}"), by_claim(claim)?)
+            }
             ("bearer", None) => ("apikey".into(), Arc::new(ApiKey::bearer())),
             ("api_key", Some(header)) => {
                 ("apikey".into(), Arc::new(ApiKey::try_header(header).map_err(malformed)?))
@@ -75,26 +91,32 @@ impl Extractors {
             ("param", Some(param)) if !param.is_empty() => {
                 (format!("param.{param}"), Arc::new(path_param(param)))
             }
-            _ => return Err(self.unknown(text, name)),
+            _ => return Err(self.unknown(text)),
         };
         Ok(Part { text: text.to_owned(), extractor, kind: Some(kind) })
     }
 
-    fn unknown(&self, text: &str, name: &str) -> String {
+    fn unknown(&self, text: &str) -> String {
         let known: Vec<String> = BUILT_IN
             .into_iter()
             .chain(self.0.keys().map(String::as_str))
             .map(|name| format!("`{name}`"))
             .collect();
-        // Only the program knows of which type its verified claims are.
-        let hint = match name {
-            "claim" | "known_key" => format!(
-                "; the program has to register `{text}`, as in `Extractors::new().with({text:?}, …)`"
-            ),
-            _ => String::new(),
-        };
-        format!("there is no key `{text}`; there are {}{hint}", known.join(", "))
+        format!("there is no key `{text}`; there are {}", known.join(", "))
     }
+}
+
+#[cfg(feature = "jwt")]
+fn by_claim(claim: &str) -> Result<Arc<dyn KeyExtractor>, String> {
+    Ok(Arc::new(crate::auth::claim(claim)))
+}
+
+#[cfg(not(feature = "jwt"))]
+fn by_claim(claim: &str) -> Result<Arc<dyn KeyExtractor>, String> {
+    Err(format!(
+        "`claim:{claim}` needs tollgate's cargo feature `jwt`, or an extractor of this name that the \
+         program registers"
+    ))
 }
 
 impl fmt::Debug for Extractors {

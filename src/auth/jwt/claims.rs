@@ -3,7 +3,10 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Number, Value};
 
-use crate::time::{MICROS_PER_SEC, Timestamp};
+use crate::{
+    key::{Key, KeyError, KeyExtractor, Keys, RequestHead},
+    time::{MICROS_PER_SEC, Timestamp},
+};
 
 /// The claims of a token (RFC 7519 §4.1), for services that need no type of their own.
 ///
@@ -49,10 +52,49 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// One of the other claims, if it is a text.
+    /// The claim of this name, if the token has it, and it is a text.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.rest.get(name)?.as_str()
+        let text = match name {
+            "iss" => &self.iss,
+            "sub" => &self.sub,
+            "jti" => &self.jti,
+            _ => self.rest.get(name)?.as_str()?,
+        };
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+/// Counts by a claim of [`Claims`], a text, by its name; for names that come from a configuration.
+/// [`key::claim`](crate::key::claim) reads any type, and claims of other forms.
+///
+/// The kind of the keys is `claim.` and the name. A token without the claim is a
+/// [missing](KeyError::missing) key with the status 401.
+///
+/// ```
+/// use tollgate::auth;
+///
+/// let caller = (auth::claim("iss"), auth::claim("sub"));
+/// ```
+#[must_use]
+pub fn claim(name: &str) -> NamedClaim {
+    NamedClaim { name: name.into(), kind: format!("claim.{name}").into() }
+}
+
+/// An extractor made by [`claim`].
+#[derive(Clone, Debug)]
+pub struct NamedClaim {
+    name: Box<str>,
+    kind: Box<str>,
+}
+
+impl KeyExtractor for NamedClaim {
+    fn extract(&self, head: RequestHead<'_>) -> Result<Keys, KeyError> {
+        const ABSENT: KeyError =
+            KeyError::unauthenticated("the request is not authenticated", "Bearer");
+        let claims = head.extension::<Claims>().ok_or(ABSENT)?;
+        let text = claims.text(&self.name).ok_or(ABSENT)?;
+        Ok(Key::new(&self.kind, text).into())
     }
 }
 

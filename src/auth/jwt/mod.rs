@@ -13,7 +13,7 @@ mod token;
 pub use self::{
     algorithm::JwtAlgorithm,
     builder::JwtLayerBuilder,
-    claims::Claims,
+    claims::{Claims, NamedClaim, claim},
     key::JwtKey,
     layer::JwtLayer,
     source::{JwtKeys, KeyLookup, KeySource, KeySourceError},

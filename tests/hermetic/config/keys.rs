@@ -129,3 +129,39 @@ async fn what_a_program_registers_goes_first() {
         assert_eq!((world.passes(&one).await, world.passes(&two).await), (1, 1), "{name}");
     }
 }
+
+#[tokio::test]
+async fn an_owner_of_a_known_key_is_a_key() {
+    let overrides = "overrides = [{ key = 'owner:acme', quota = '5/h' }]";
+    let mut world = World::of_limit(&format!("key = 'known_key', quota = '2/h', {overrides}"));
+    let of = |owner: &str| {
+        let mut request = get("/");
+        request.extensions_mut().insert(tollgate::key::KnownKey::new(owner));
+        request
+    };
+    assert_eq!((world.passes(&of("acme")).await, world.passes(&of("other")).await), (5, 2));
+    assert_eq!(world.status(&get("/")).await, 401);
+}
+
+#[cfg(feature = "jwt")]
+#[tokio::test]
+async fn verified_claims_are_keys() {
+    let overrides = "overrides = [{ key = ['claim.iss:id', 'claim.sub:alice'], quota = '5/h' }]";
+    let limit = format!("key = ['claim:iss', 'claim:sub'], quota = '2/h', {overrides}");
+    let mut world = World::of_limit(&limit);
+    let of = |issuer: &str, subject: &str| {
+        let mut claims = tollgate::auth::Claims::default();
+        (claims.iss, claims.sub) = (issuer.into(), subject.into());
+        let mut request = get("/");
+        request.extensions_mut().insert(claims);
+        request
+    };
+    let passing = [
+        world.passes(&of("id", "alice")).await,
+        world.passes(&of("id", "bob")).await,
+        world.passes(&of("other", "alice")).await,
+    ];
+    assert_eq!(passing, [5, 2, 2]);
+    assert_eq!(world.status(&of("", "alice")).await, 401);
+    assert_eq!(world.status(&get("/")).await, 401);
+}

@@ -19,7 +19,7 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("key", with(&[])),
         ("algorithm", with(&[])),
         ("policy", with(&arithmetic)),
-        ("config", with(&["key", "algorithm", "policy"])),
+        ("config", with(&["key", "algorithm", "policy", "auth"])),
         ("store", with(&arithmetic)),
         ("resilience", with(&middle)),
         ("accel", with(&middle)),

@@ -74,7 +74,10 @@ fn each_feature_is_asked_for_in_one_place() {
         ("axum", &["src/key/ip/peer.rs", "src/key/route.rs"]),
         ("redis", &["src/lib.rs", "src/store/mod.rs"]),
         ("tls", &["src/store/redis/mod.rs"]),
-        ("jwt", &["src/lib.rs", "src/auth/mod.rs", "src/telemetry/mod.rs"]),
+        (
+            "jwt",
+            &["src/lib.rs", "src/auth/mod.rs", "src/config/extractors.rs", "src/telemetry/mod.rs"],
+        ),
         ("config", &["src/lib.rs", "src/policy/origin.rs"]),
     ];
     for (feature, places) in places {
