@@ -17,8 +17,8 @@ use axum::{
     routing::post,
 };
 use tollgate::{
-    ApiKey, Decision, KeyExtractor as _, Limit, Limiter, Lockout, MemoryStore, OnFailure, PeerIp,
-    Policy, PolicyError, Quota, RateLimitLayer, RedisStore, Store, key,
+    Decision, KeyExtractor as _, Limit, Limiter, Lockout, MemoryStore, OnFailure, PeerIp, Policy,
+    PolicyError, Quota, RateLimitLayer, RedisStore, Store, key,
 };
 
 #[tokio::main]
@@ -40,7 +40,7 @@ fn app(store: impl Store) -> Result<Router, PolicyError> {
 
     // Both limits are charged together, in one round trip, or neither is.
     let api = Policy::new("api")
-        .limit(ApiKey::header("x-api-key").or(PeerIp), Limit::new("burst", Quota::per_second(20)))
+        .limit(key::known_key().or(PeerIp), Limit::new("burst", Quota::per_second(20)))
         .limit(key::claim(|c: &Claims| &c.sub), Limit::new("daily", Quota::per_day(10_000)))
         .on_failure(OnFailure::Local { share: 0.25 })
         .build()?;

@@ -37,16 +37,16 @@ pub use self::{
 };
 use crate::key::Tier;
 
-/// Beside a tier that a layer of this module has granted.
-#[derive(Clone, Copy)]
-struct Granted;
+/// The tier that a layer of this module has granted.
+#[derive(Clone)]
+struct Granted(Tier);
 
 /// Grants this tier, or none, to a caller who was verified.
 fn grant(tier: Option<Tier>, extensions: &mut Extensions) {
     match tier {
         Some(tier) => {
+            extensions.insert(Granted(tier.clone()));
             extensions.insert(tier);
-            extensions.insert(Granted);
         }
         None => {
             extensions.remove::<Tier>();
@@ -57,7 +57,8 @@ fn grant(tier: Option<Tier>, extensions: &mut Extensions) {
 
 /// Leaves the caller, who was not verified here, what a layer outside has granted.
 fn grant_nothing(extensions: &mut Extensions) {
-    if extensions.get::<Granted>().is_none() {
-        extensions.remove::<Tier>();
+    match extensions.get::<Granted>().cloned() {
+        Some(Granted(tier)) => drop(extensions.insert(tier)),
+        None => drop(extensions.remove::<Tier>()),
     }
 }

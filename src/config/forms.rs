@@ -15,7 +15,7 @@ use toml::value::Datetime;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum KeyConfig {
-    /// `ip`, or `api_key:x-api-key or ip`: the second where a request has no first.
+    /// `ip`, or `known_key or ip`: the second where a request has no first.
     One(String),
     /// All of these at once: every combination is counted for itself.
     All(Vec<String>),

@@ -22,7 +22,7 @@
 //!
 //! [[policy.limit]]
 //! name = "burst"
-//! key = "api_key:x-api-key or ip"
+//! key = "known_key or ip"
 //! quota = "20/s"
 //! burst = 40
 //! ```

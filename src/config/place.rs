@@ -26,6 +26,10 @@ impl Path {
         self.with(Step::Item(at))
     }
 
+    fn has_field(&self, name: &str) -> bool {
+        self.0.iter().any(|step| matches!(step, Step::Field(field) if field == name))
+    }
+
     fn with(&self, step: Step) -> Self {
         let mut longer = self.clone();
         longer.0.push(step);
@@ -91,7 +95,7 @@ impl<'t> Document<'t> {
                 if found.whole && !matches!(value, DeValue::Table(_) | DeValue::Array(_)) =>
             {
                 let raw = self.text.get(found.span.clone()).unwrap_or_default();
-                if raw.contains('\n') { String::new() } else { format!(" = {raw}") }
+                if raw.contains('\n') { String::new() } else { format!(" = {}", shown(raw, path)) }
             }
             _ => String::new(),
         };
@@ -156,5 +160,18 @@ fn in_value(value: &Spanned<DeValue<'_>>, path: Path, offset: usize, best: &mut 
             }
         }
         _ => {}
+    }
+}
+
+/// A value as messages show it. The key of somebody may be a secret.
+fn shown(raw: &str, path: &Path) -> String {
+    let of_somebody = ["allow", "deny", "overrides"].iter().any(|list| path.has_field(list))
+        && ["key", "keys"].iter().any(|field| path.has_field(field));
+    match raw.trim_matches(['"', '\'']).split_once(':') {
+        Some((kind @ ("api_key" | "bearer" | "apikey"), _)) if of_somebody => {
+            format!("\"{kind}:…\"")
+        }
+        None if of_somebody => "…".to_owned(),
+        _ => raw.to_owned(),
     }
 }

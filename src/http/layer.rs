@@ -149,7 +149,9 @@ impl RateLimitLayer {
 
     /// Lets preflights of browsers pass, and charges them to nobody: `OPTIONS` with `Origin` and
     /// `Access-Control-Request-Method` (Fetch standard, "CORS-preflight request"). Not needed where a
-    /// `CorsLayer` stands outside, as it should, and answers them.
+    /// `CorsLayer` stands outside, as it should, and answers them; and not for services where `OPTIONS`
+    /// reaches a handler that does anything else, as any client can send what looks like a preflight. Who is
+    /// [denied](crate::PolicyBuilder::deny) is so all the same.
     #[must_use]
     pub fn skip_preflights(self) -> Self {
         self.change(|shared| shared.skip_preflights = true)
@@ -212,7 +214,13 @@ struct Upstream;
 impl Shared {
     pub(super) fn decide(&self, head: RequestHead<'_>) -> Deciding {
         if self.skip_preflights && is_preflight(head) {
-            return self.limiter.pass(head);
+            return match &self.policies {
+                Policies::One(policy) => self.limiter.preflight(Some(policy), head),
+                Policies::Routes(handle) => handle.with(|policies| {
+                    let found = policies.find(head);
+                    self.limiter.preflight(found.map(|(policy, _)| policy), head)
+                }),
+            };
         }
         match &self.policies {
             Policies::One(policy) => self.limiter.decide(policy, head),

@@ -24,10 +24,7 @@ impl Limiter {
         match policy.listed(head) {
             Listed::Not => {}
             Listed::Allowed => return self.skip(policy.shared_name(), head),
-            Listed::Denied => {
-                telemetry::blocked(policy.shared_name());
-                return Deciding::ready(Ruling::Reject(Rejection::Blocked));
-            }
+            Listed::Denied => return blocked(policy),
         }
         let mut charge = Charge::after(head.extension(), self);
         for (at, entry) in policy.entries().iter().enumerate() {
@@ -72,6 +69,14 @@ impl Limiter {
             return self.decide(policy, head);
         }
         self.pass(head)
+    }
+
+    /// Lets a preflight pass, but not of a caller whom the policy denies.
+    pub(crate) fn preflight(&self, policy: Option<&Policy>, head: RequestHead<'_>) -> Deciding {
+        match policy.map(|policy| (policy, policy.listed(head))) {
+            Some((policy, Listed::Denied)) => blocked(policy),
+            _ => self.pass(head),
+        }
     }
 
     /// Lets a request pass to which no policy applies.
@@ -153,13 +158,20 @@ impl Inner {
             telemetry::no_key_possible(policy.name(), error);
         }
         match policy.on_missing_key() {
-            OnMissingKey::Anonymous => Missing::Anonymous,
             // What is malformed is not absent: nobody gets around a limit by garbling a key.
+            OnMissingKey::Anonymous if error.is_missing() || error.is_setup() => Missing::Anonymous,
             OnMissingKey::Skip if error.is_missing() => Missing::Skip,
             OnMissingKey::RejectWith(status) => Missing::Reject(error.clone().with_status(status)),
-            OnMissingKey::Reject | OnMissingKey::Skip => Missing::Reject(error.clone()),
+            OnMissingKey::Reject | OnMissingKey::Skip | OnMissingKey::Anonymous => {
+                Missing::Reject(error.clone())
+            }
         }
     }
+}
+
+fn blocked(policy: &Policy) -> Deciding {
+    telemetry::blocked(policy.shared_name());
+    Deciding::ready(Ruling::Reject(Rejection::Blocked))
 }
 
 fn closed(policy: &Policy, kind: StoreErrorKind) -> Ruling {

@@ -41,11 +41,11 @@ const MAX_LIMITS: usize = 8;
 /// store fails or a request has no key. Clones are cheap.
 ///
 /// ```
-/// use tollgate::{ApiKey, KeyExtractor, Limit, OnFailure, PeerIp, Policy, Quota};
+/// use tollgate::{KeyExtractor, Limit, OnFailure, PeerIp, Policy, Quota, key};
 ///
 /// let api = Policy::new("api")
-///     .limit(ApiKey::header("x-api-key").or(PeerIp), Limit::new("burst", Quota::per_second(20)))
-///     .limit(ApiKey::header("x-api-key").or(PeerIp), Limit::new("daily", Quota::per_day(10_000)))
+///     .limit(key::known_key().or(PeerIp), Limit::new("burst", Quota::per_second(20)))
+///     .limit(key::known_key().or(PeerIp), Limit::new("daily", Quota::per_day(10_000)))
 ///     .on_failure(OnFailure::Local { share: 0.25 })
 ///     .build()?;
 /// assert_eq!(api.name(), "api");

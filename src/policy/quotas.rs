@@ -31,7 +31,8 @@ impl Limit {
     /// extensions; with `None`, the limit does not apply to them.
     ///
     /// As with a [changed quota](Self#changing-a-quota), a key that comes to another tier goes on with
-    /// what it owes, or begins anew.
+    /// what it owes, or begins anew: quotas of different refill times are buckets of their own, both of which
+    /// a caller has who can change tier at will.
     ///
     /// ```
     /// use tollgate::{Limit, Quota};
@@ -99,9 +100,7 @@ impl Limit {
     }
 
     fn choose(mut self, change: impl FnOnce(&mut Choices)) -> Self {
-        let mut choices = self.choices.as_deref().cloned().unwrap_or_default();
-        change(&mut choices);
-        self.choices = Some(Arc::new(choices));
+        change(Arc::make_mut(self.choices.get_or_insert_default()));
         self
     }
 }

@@ -1,6 +1,10 @@
 //! Which policy applies to which requests.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::Arc,
+};
 
 use http::Method;
 use matchit::{InsertError, Router};
@@ -16,7 +20,9 @@ use crate::key::RequestHead;
 /// another spelling of a path, with a slash at its end or in other letters, is another path here as
 /// there. The pattern says which path is meant, so an exact path goes before a parameter, and that before
 /// the rest of a path, in whatever order they stand; and a route with the method of a request goes before
-/// one without methods. `GET` includes `HEAD`, as routers have it, unless that has a route of its own.
+/// one without methods. `GET` includes `HEAD`, as routers have it, unless that has a route of its own. A
+/// `{*rest}` takes an empty rest as well, since `nest_service` does: `/files/{*path}` is also `/files/`. Where
+/// a handler takes `any` method, name none here either: clients may send methods of their own.
 ///
 /// To a request that no route takes, the policy that was named [`otherwise`](PolicySetBuilder::otherwise)
 /// applies; without one, no limit does.
@@ -173,16 +179,23 @@ impl PolicySetBuilder {
             parsed.push((text, methods, path));
             routes.push((path.into(), place_of(&mut policies, policy)?));
         }
-        let mut named: Vec<Method> =
+        let mut named: HashSet<Method> =
             parsed.iter().flat_map(|(_, methods, _)| methods.iter().cloned()).collect();
         if named.contains(&Method::GET) {
-            named.push(Method::HEAD);
+            named.insert(Method::HEAD);
         }
         let routes_of = |method: Option<&Method>| {
             let mut router = Router::new();
-            for at in by_rank(&parsed, method) {
-                let (text, _, path) = &parsed[at];
-                add(&mut router, at, text, path)?;
+            let places = by_rank(&parsed, method);
+            for at in &places {
+                let (text, _, path) = &parsed[*at];
+                add(&mut router, *at, text, path)?;
+            }
+            // Empty rests, unless that path has a route of its own.
+            for at in places {
+                if let Some((before, _)) = parsed[at].2.split_once("{*") {
+                    let _taken = router.insert(before, at);
+                }
             }
             Ok::<_, PolicyError>(router)
         };
@@ -197,6 +210,12 @@ impl PolicySetBuilder {
     }
 }
 
+/// The methods that there are (IANA HTTP Method Registry), and `PURGE`, which caches know.
+const METHODS: &str = "ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT CONNECT COPY DELETE GET HEAD LABEL \
+    LINK LOCK MERGE MKACTIVITY MKCALENDAR MKCOL MKREDIRECTREF MKWORKSPACE MOVE OPTIONS ORDERPATCH PATCH \
+    POST PRI PROPFIND PROPPATCH PURGE PUT QUERY REBIND REPORT SEARCH TRACE UNBIND UNCHECKOUT UNLINK \
+    UNLOCK UPDATE UPDATEREDIRECTREF VERSION-CONTROL";
+
 type Parsed<'a> = (&'a String, Vec<Method>, &'a str);
 
 /// The places of the routes that take a method, or any: of one path, only those that come first, by
@@ -207,16 +226,17 @@ fn by_rank(parsed: &[Parsed<'_>], method: Option<&Method>) -> Vec<usize> {
         Some(&Method::HEAD) if methods.contains(&Method::GET) => Some(1),
         _ => methods.is_empty().then_some(2),
     };
-    let ranks = || {
-        parsed
-            .iter()
-            .enumerate()
-            .filter_map(|(at, (_, methods, path))| rank(methods).map(|rank| (at, rank, *path)))
-    };
-    ranks()
-        .filter(|(_, rank, path)| !ranks().any(|(_, other, same)| same == *path && other < *rank))
-        .map(|(at, ..)| at)
-        .collect()
+    let mut best: HashMap<&str, u8> = HashMap::new();
+    let mut ranked = Vec::new();
+    for (at, (_, methods, path)) in parsed.iter().enumerate() {
+        if let Some(rank) = rank(methods) {
+            let first = best.entry(path).or_insert(rank);
+            *first = rank.min(*first);
+            ranked.push((at, rank, *path));
+        }
+    }
+    let first = |(_, rank, path): &(usize, u8, &str)| best.get(path) == Some(rank);
+    ranked.into_iter().filter(first).map(|(at, ..)| at).collect()
 }
 
 fn place_of(policies: &mut Vec<Policy>, policy: &Policy) -> Result<usize, PolicyError> {
@@ -248,11 +268,23 @@ fn parse(route: &str) -> Result<(Vec<Method>, &str), PolicyError> {
     if !path.starts_with('/') {
         return Err(fault("has no path that begins with `/`"));
     }
+    let old = |segment: &str| segment.starts_with([':', '*']);
+    if let Some(segment) = path.split('/').find(|segment| old(segment)) {
+        return Err(fault(&format!(
+            "has the segment `{segment}`: a parameter is written as `{{name}}` or `{{*name}}`"
+        )));
+    }
     if path.contains(['?', '#']) {
         return Err(fault("has a path with `?` or `#`"));
     }
     let mut parsed = Vec::new();
     for text in methods {
+        let capitals = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase());
+        if capitals && !METHODS.split(' ').any(|known| known == text) {
+            return Err(fault(&format!(
+                "has the method `{text}`, which there is not (without any, a route takes them all)"
+            )));
+        }
         // `http` takes methods of any spelling, and tells them apart by it.
         let known = text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
         let method = text.parse::<Method>().ok().filter(|_| known && !text.is_empty());

@@ -31,7 +31,13 @@ impl Trust {
         for item in items {
             match item.as_ref() {
                 item if item.trim() == UNIX => unix = true,
-                item => networks.push(network(item).ok_or_else(|| TrustError::malformed(item))?),
+                item => {
+                    let network = network(item).ok_or_else(|| TrustError::malformed(item))?;
+                    if network.prefix_len() == 0 {
+                        return Err(TrustError(Fault::Everybody(item.into())));
+                    }
+                    networks.push(network);
+                }
             }
         }
         if networks.is_empty() && !unix {
@@ -105,6 +111,7 @@ pub struct TrustError(Fault);
 enum Fault {
     Empty,
     Malformed(Box<str>),
+    Everybody(Box<str>),
     Hops(u8),
     Header(Box<str>),
     List(HeaderName),
@@ -137,6 +144,11 @@ impl fmt::Display for TrustError {
                 f,
                 "{item:?} is neither an address such as `::1` nor a range such as `10.0.0.0/8`, \
                  nor `{UNIX}`"
+            ),
+            Fault::Everybody(item) => write!(
+                f,
+                "{item:?} is everybody: clients could then write any address; a count of proxies needs \
+                 none of theirs"
             ),
             Fault::Hops(hops) => {
                 let (least, most) = (HOPS.start(), HOPS.end());

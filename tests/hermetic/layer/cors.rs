@@ -124,3 +124,24 @@ async fn without_a_cors_layer_outside_a_true_preflight_can_be_let_pass_uncounted
     assert_eq!(status(&counting, from_a_browser("OPTIONS", Body::empty())).await, 200);
     assert_eq!(status(&counting, from_a_browser("OPTIONS", Body::empty())).await, 429);
 }
+
+#[tokio::test]
+async fn a_preflight_of_a_caller_who_is_denied_does_not_pass() {
+    let limit = tollgate::Limit::new("requests", Quota::per_minute(1));
+    let denying = tollgate::Policy::new("api")
+        .limit(Global, limit)
+        .deny(tollgate::Callers::matching(|_| true))
+        .build()
+        .unwrap();
+    let limiter = tollgate::Limiter::new(memory().0);
+    for layer in [
+        RateLimitLayer::with_policy(denying.clone(), &limiter),
+        RateLimitLayer::with_policies(denying, &limiter),
+    ] {
+        let app = Router::new()
+            .route("/", axum::routing::any(async || "hello"))
+            .layer(layer.skip_preflights());
+        let response = app.oneshot(from_a_browser("OPTIONS", Body::empty())).await.unwrap();
+        assert_eq!(response.status(), StatusCode::FORBIDDEN);
+    }
+}

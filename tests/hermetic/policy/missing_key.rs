@@ -104,7 +104,9 @@ async fn a_limit_that_is_skipped_leaves_the_other_limits_standing() {
 async fn they_share_one_bucket_with_each_other_and_with_nobody_else() {
     let mut service = limited(policy(tenant()), OnMissingKey::Anonymous);
     assert_eq!(service.statuses(NONE, 1).await, [200]);
-    assert_eq!(service.statuses(TWICE, 2).await, [200, 429]);
+    assert_eq!(service.statuses(NONE, 2).await, [200, 429]);
+    // What is malformed is not absent: it is on no list of denied callers.
+    assert_eq!(service.statuses(TWICE, 1).await, [400]);
     let alike: [Lines; 2] = [&[("x-tenant", "anonymous")], &[("x-tenant", "anonymous:")]];
     for lines in alike {
         assert_eq!(service.statuses(lines, 3).await, [200, 200, 429]);

@@ -60,7 +60,9 @@ fn the_most_specific_path_goes_first_and_then_the_method() {
             ("GET", "/probe", "get"),
             ("POST", "/probe", "rest"),
             ("BREW", "/users/7", "user"),
-            ("GET", "/", "-"),
+            ("GET", "/", "rest"),
+            ("DELETE", "/admin/", "admin"),
+            ("DELETE", "/admin", "rest"),
         ] {
             assert_eq!(found(&set, method, path), name, "{method} {path}");
         }
@@ -225,6 +227,10 @@ fn routes_that_cannot_be_are_errors_that_name_them() {
         (&[("/a/{x}", "a"), ("/a/{y}", "b")], "the route `/a/{y}` cannot be told from `/a/{x}`"),
         (&[("GET /a", "a"), ("GET /a", "b")], "the route `GET /a` cannot be told from `/a`"),
         (&[("/a", "same"), ("/b", "same")], "two policies are named `same`"),
+        (&[("/users/:id", "a")], "the segment `:id`: a parameter is written as `{name}`"),
+        (&[("/files/*rest", "a")], "the segment `*rest`"),
+        (&[("ANY /a", "a")], "the method `ANY`, which there is not"),
+        (&[("GET,POTS /a", "a")], "the method `POTS`"),
     ] {
         let error = set(routes).expect_err(part).to_string();
         println!("{error}");
@@ -243,4 +249,30 @@ fn methods_that_no_route_names_are_those_of_routes_without_methods() {
         assert_eq!(found(&set, method.as_str(), "/a"), "-");
         assert_eq!(found(&set, method.as_str(), "/b"), "any");
     }
+}
+
+#[tokio::test]
+async fn a_service_that_is_nested_is_counted_at_each_of_its_paths() {
+    let (limiter, _clock) = limiter();
+    let policy = |name: &'static str| {
+        let limit = Limit::new("requests", Quota::per_hour(2));
+        Policy::new(name).limit(Global, limit).build().unwrap()
+    };
+    let set = PolicySet::builder().route("/svc", policy("a")).route("/svc/{*rest}", policy("b"));
+    let app: Router = Router::new()
+        .nest_service("/svc", Router::new().fallback(any(async || "here")))
+        .layer(RateLimitLayer::with_policies(set.build().unwrap(), &limiter));
+    for (path, expected) in [("/svc", 200), ("/svc/", 200), ("/svc/x", 200), ("/svc/", 429)] {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        let status = app.clone().oneshot(request).await.unwrap().status();
+        assert_eq!(status.as_u16(), expected, "{path}");
+    }
+}
+
+#[test]
+fn thousands_of_routes_are_built_at_once() {
+    let one = policy("one");
+    let set = (0..3_000)
+        .fold(PolicySet::builder(), |set, at| set.route(format!("GET /r{at}/{{id}}"), one.clone()));
+    assert_eq!(found(&set.build().unwrap(), "HEAD", "/r2999/7"), "one");
 }

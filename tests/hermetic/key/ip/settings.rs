@@ -37,12 +37,20 @@ fn trusted_ranges_are_read_as_they_are_written() {
         ("fd00::/8", "fdff::1", "fe00::1"),
         ("::ffff:10.0.0.1", "10.0.0.1", "10.0.0.2"),
         ("::ffff:10.0.0.0/104", "10.9.9.9", "11.0.0.1"),
-        ("::/0", "2001:db8::1", "10.0.0.1"),
+        ("2000::/3", "2001:db8::1", "10.0.0.1"),
     ] {
         let extractor = ClientIp::x_forwarded_for([String::from(trusted)]).unwrap();
         let key = |peer| text(&extractor, &forwarded(peer, &["192.0.2.7"]));
         assert_eq!(key(inside), "ip:192.0.2.7", "{trusted}");
         assert_ne!(key(outside), "ip:192.0.2.7", "{trusted}");
+    }
+}
+
+#[test]
+fn a_range_of_everybody_is_refused() {
+    for everybody in ["0.0.0.0/0", "::/0", "10.0.0.0/0", "::ffff:0.0.0.0/96"] {
+        let error = ClientIp::x_forwarded_for([everybody]).unwrap_err().to_string();
+        assert!(error.contains(everybody) && error.contains("count of proxies"), "{error}");
     }
 }
 
