@@ -97,3 +97,17 @@ async fn keys_and_tokens_stand_side_by_side() {
     let answer = send(&untiered, &inner, with_tier(request(&[]), "own")).await;
     assert_eq!(answer.body, "tier own");
 }
+
+#[tokio::test]
+async fn a_tier_that_the_program_puts_between_them_does_not_stand_for_one_that_was_granted() {
+    use tower::util::MapRequestLayer;
+
+    let between = MapRequestLayer::new(|request: Request<()>| with_tier(request, "internal"));
+    let stack = Stack::new(
+        Stack::new(layer("x-b", "b", "bob", Some("lead")), between),
+        layer("x-a", "a", "ann", Some("gold")),
+    );
+    let inner = Inner::default();
+    assert_eq!(send(&stack, &inner, request(&[("x-a", "a")])).await.body, "tier gold");
+    assert_eq!(send(&stack, &inner, request(&[])).await.body, "");
+}
