@@ -10,8 +10,10 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header::FORWARDED, uri::Authority};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header::FORWARDED};
 use ipnet::IpNet;
+
+use super::target;
 
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -62,7 +64,7 @@ impl<'a> Way<'a> {
         let mut way = Self { chain: vec![peer], told_host: None, told_proto: None, host };
         if contains(trusted, peer) {
             read_chain(headers, trusted, &mut way.chain);
-            let told_host = single(headers, &HOST).filter(|host| is_host(host));
+            let told_host = single(headers, &HOST).filter(|host| target::authority(host).is_some());
             way.told_host = told_host.map(str::to_owned);
             way.told_proto = single(headers, &PROTO).and_then(known_proto);
         }
@@ -140,10 +142,6 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)
-}
-
-fn is_host(text: &str) -> bool {
-    text.parse::<Authority>().is_ok() && !text.contains(['@', ',', '"', '\\'])
 }
 
 fn known_proto(text: &str) -> Option<&'static str> {

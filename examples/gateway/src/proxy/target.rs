@@ -77,9 +77,19 @@ pub(super) fn host<'a>(
         (Some(host), _) | (None, Some(host)) => host,
         (None, None) => return Ok(None),
     };
-    let valid = host.parse::<Authority>().is_ok_and(|host| !host.host().is_empty());
-    let plain = !host.contains(['@', '%', ',']) && !host.ends_with(':');
-    if valid && plain { Ok(Some(host)) } else { Err("the Host is not one") }
+    if authority(host).is_some() { Ok(Some(host)) } else { Err("the Host is not one") }
+}
+
+/// A host, with a port or without, and nothing else.
+pub(super) fn authority(text: &str) -> Option<Authority> {
+    let authority: Authority = text.parse().ok()?;
+    let (host, port) = (authority.host(), authority.port_u16());
+    let whole = match port {
+        Some(_) => text.rsplit_once(':').is_some_and(|(before, _)| before == host),
+        None => text == host,
+    };
+    let plain = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~:[]".contains(&byte));
+    (whole && plain && !host.is_empty()).then_some(authority)
 }
 
 fn spelling(path: &str) -> Result<(), &'static str> {

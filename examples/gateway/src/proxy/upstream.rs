@@ -2,10 +2,10 @@
 
 use std::{error::Error, fmt, time::Duration};
 
-use axum::http::{Uri, uri::Authority};
+use axum::http::uri::Authority;
 use ipnet::IpNet;
 
-use super::Proxy;
+use super::{Proxy, target};
 
 /// Where requests go, and what is asked of both sides.
 #[derive(Clone, Debug)]
@@ -78,17 +78,9 @@ fn origin(url: &str) -> Result<(bool, Authority), SettingError> {
 }
 
 fn authority_of(text: &str, shown: &str) -> Result<Authority, SettingError> {
+    let authority = target::authority(text).filter(|authority| authority.port_u16() != Some(0));
     let fault = || SettingError(format!("{shown:?} must name a host, and a port if it is not 80"));
-    let authority: Authority = text.parse().map_err(|_| fault())?;
-    let whole = Uri::builder().scheme("http").authority(authority.clone()).path_and_query("/");
-    let port = authority.port_u16();
-    let odd = text.contains('@') || authority.host().is_empty() || port == Some(0);
-    let colon = text.rsplit(']').next().is_some_and(|end| end.contains(':'));
-    if odd || colon != port.is_some() || whole.build().is_err() {
-        Err(fault())
-    } else {
-        Ok(authority)
-    }
+    authority.ok_or_else(fault)
 }
 
 fn timeout(name: &str, given: Duration) -> Result<(), SettingError> {
@@ -110,3 +102,34 @@ impl fmt::Display for SettingError {
 }
 
 impl Error for SettingError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(change: impl FnOnce(&mut Upstream)) -> String {
+        let mut upstream = Upstream::new("http://127.0.0.1:9000");
+        change(&mut upstream);
+        upstream.build().err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_bound() {
+        assert_eq!(fault(|_| {}), "");
+        assert_eq!(fault(|upstream| upstream.url = "h2c://[::1]:9000/".into()), "");
+        for url in ["", "up", "127.0.0.1:9000", "ftp://up", "http://", "http://a:b", "http://a@b"] {
+            let fault = fault(|upstream| upstream.url = url.into());
+            assert!(fault.contains(&format!("{url:?}")), "{url}: {fault}");
+        }
+        assert!(fault(|upstream| upstream.url = "http://up/base".into()).contains("has a path"));
+        assert!(fault(|upstream| upstream.url = "https://up".into()).contains("has https"));
+        assert!(fault(|upstream| upstream.host = Some("a b".into())).contains("\"a b\""));
+        assert_eq!(
+            fault(|upstream| upstream.connect_timeout = Duration::ZERO),
+            "a connect timeout of 0ns: it must be 10ms to 3600s"
+        );
+        let late = fault(|upstream| upstream.response_timeout = Duration::from_secs(3_601));
+        assert!(late.contains("a response timeout of 3601s"), "{late}");
+        assert!(fault(|upstream| upstream.max_body = u64::MAX).contains("at most 1099511627776"));
+    }
+}
