@@ -27,11 +27,12 @@ use super::{answer::Refusal, headers};
 pub(super) struct Sent {
     body: Body,
     left: u64,
+    sized: bool,
     progress: Arc<Progress>,
 }
 
 impl Sent {
-    pub(super) fn new(body: Body, most: u64) -> (Self, Arc<Progress>) {
+    pub(super) fn new(body: Body, most: u64, sized: bool) -> (Self, Arc<Progress>) {
         let stage = if body.is_end_stream() { Stage::Done } else { Stage::Upstream };
         let progress = Arc::new(Progress {
             stage: Mutex::new((stage, now())),
@@ -39,7 +40,7 @@ impl Sent {
             too_large: AtomicBool::new(false),
             unreadable: AtomicBool::new(false),
         });
-        (Self { body, left: most, progress: Arc::clone(&progress) }, progress)
+        (Self { body, left: most, sized, progress: Arc::clone(&progress) }, progress)
     }
 
     fn pass(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BoxError> {
@@ -53,15 +54,15 @@ impl Sent {
                 self.left = left;
                 Ok(Frame::data(data))
             }
-            Err(frame) => Ok(frame
-                .map_data(|never: Bytes| never)
-                .into_trailers()
-                .map_or_else(|other| other, |trailers| Frame::trailers(clean(trailers)))),
+            Err(frame) => Ok(match frame.into_trailers() {
+                Ok(trailers) => Frame::trailers(clean(&trailers)),
+                Err(other) => other,
+            }),
         }
     }
 }
 
-fn clean(trailers: HeaderMap) -> HeaderMap {
+fn clean(trailers: &HeaderMap) -> HeaderMap {
     let mut kept = HeaderMap::new();
     for (name, value) in trailers.iter().filter(|(name, _)| headers::may_trail(name)) {
         kept.append(name, value.clone());
@@ -100,7 +101,7 @@ impl HttpBody for Sent {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        if self.sized { self.body.size_hint() } else { SizeHint::default() }
     }
 }
 

@@ -77,7 +77,7 @@ impl Client {
                     refusal: if error.is_connect() { unreachable(&error) } else { Refusal::BROKEN },
                     cause: Box::new(error),
                 })?;
-                Ok(response.map(|body| Received { body, _stream: None }))
+                Ok(response.map(|body| Received::new(body, None)))
             }
             Self::Http2(shared) => shared.send(request).await,
         }
@@ -121,7 +121,7 @@ impl Shared {
             let (mut sender, stream, new) = self.connection().await?;
             match sender.try_send_request(request).await {
                 Ok(response) => {
-                    return Ok(response.map(|body| Received { body, _stream: Some(stream) }));
+                    return Ok(response.map(|body| Received::new(body, Some(stream))));
                 }
                 Err(mut error) => match error.take_message() {
                     // It has closed since, and nothing was sent.
@@ -180,12 +180,18 @@ impl Shared {
 /// The body of a response, which holds its place on a shared connection.
 pub(super) struct Received {
     body: Incoming,
+    sized: bool,
     _stream: Option<Arc<()>>,
 }
 
 impl Received {
-    pub(super) fn into_body(self) -> Body {
-        Body::new(self)
+    const fn new(body: Incoming, stream: Option<Arc<()>>) -> Self {
+        Self { body, sized: true, _stream: stream }
+    }
+
+    /// With its length, if that may be told.
+    pub(super) fn into_body(self, sized: bool) -> Body {
+        Body::new(Self { sized, ..self })
     }
 }
 
@@ -205,7 +211,7 @@ impl HttpBody for Received {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        if self.sized { self.body.size_hint() } else { SizeHint::default() }
     }
 }
 

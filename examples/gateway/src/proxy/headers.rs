@@ -4,7 +4,7 @@ use axum::http::{
     HeaderMap, HeaderName, HeaderValue, Version,
     header::{
         CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
-        TRANSFER_ENCODING, UPGRADE, VIA,
+        TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
     },
 };
 
@@ -91,6 +91,16 @@ pub(super) fn prepare(
     if let Ok(via) = HeaderValue::from_str(&format!("{received} {PSEUDONYM}")) {
         headers.append(VIA, via);
     }
+}
+
+/// Whether the length of a body may be told. With one, HTTP/1.1 has no place for trailers, and HTTP/2 has:
+/// where they are announced, the body goes on in chunks.
+pub(super) fn measure(headers: &mut HeaderMap, empty: bool) -> bool {
+    let sized = empty || !headers.contains_key(TRAILER);
+    if !sized {
+        headers.remove(CONTENT_LENGTH);
+    }
+    sized
 }
 
 /// HTTP/2 may split cookies into several lines, and HTTP/1.1 may not (RFC 9113, section 8.2.3).

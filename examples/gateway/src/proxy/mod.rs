@@ -84,8 +84,9 @@ impl Inner {
         let patience = (!converses).then_some(self.settings.body_timeout);
         let again = parts.method.is_safe() && body.is_end_stream();
 
-        let parts = self.outgoing(parts, tunnel.as_ref())?;
-        let (body, progress) = Sent::new(body, self.settings.max_body);
+        let mut parts = self.outgoing(parts, tunnel.as_ref())?;
+        let sized = headers::measure(&mut parts.headers, body.is_end_stream());
+        let (body, progress) = Sent::new(body, self.settings.max_body, sized);
         let second = again.then(|| parts.clone());
         let limit = progress.overdue(self.settings.response_timeout, patience);
         let sent = async {
@@ -94,7 +95,7 @@ impl Inner {
                 // Over a connection that the upstream was about to close, most likely. To ask again
                 // does no harm.
                 (Err(failure), Some(parts)) if failure.refusal == Refusal::BROKEN => {
-                    let (body, _) = Sent::new(Body::empty(), 0);
+                    let (body, _) = Sent::new(Body::empty(), 0, true);
                     self.client.send(Request::from_parts(parts, body)).await
                 }
                 (first, _) => first,
@@ -214,7 +215,8 @@ fn incoming(
         parts.headers.remove(CONTENT_LENGTH);
     }
     headers::strip(&mut parts.headers);
+    let sized = headers::measure(&mut parts.headers, body.is_end_stream());
     // What the client library has put here is of no concern to layers outside.
     parts.extensions.clear();
-    Ok(Response::from_parts(parts, body.into_body()))
+    Ok(Response::from_parts(parts, body.into_body(sized)))
 }

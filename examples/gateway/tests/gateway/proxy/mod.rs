@@ -1,0 +1,10 @@
+//! A gateway in front of upstreams.
+
+#![cfg(test)]
+
+mod attacks;
+mod failures;
+mod fields;
+mod streams;
+mod support;
+mod uploads;
