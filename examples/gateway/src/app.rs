@@ -61,7 +61,9 @@ pub(crate) async fn redis(url: &str) -> Result<Limiter, StoreError> {
 /// The upstream as the arguments have it, if they do.
 pub(crate) fn proxy(args: &Args) -> Result<Option<Proxy>, Box<dyn Error>> {
     let Some(url) = &args.upstream else { return Ok(None) };
-    let trusted: Result<_, _> = args.trust.iter().map(|range| network(range)).collect();
+    // A socket of Unix, which is a proxy as well, is nothing that is listened on.
+    let ranges = args.trust.iter().map(|range| range.trim()).filter(|range| *range != "unix:");
+    let trusted: Result<_, _> = ranges.map(network).collect();
     let upstream = Upstream {
         connect_timeout: args.connect_timeout,
         response_timeout: args.response_timeout,
@@ -74,7 +76,6 @@ pub(crate) fn proxy(args: &Args) -> Result<Option<Proxy>, Box<dyn Error>> {
 }
 
 fn network(text: &str) -> Result<IpNet, AddrParseError> {
-    let text = text.trim();
     text.parse().or_else(|_| text.parse().map(|address: IpAddr| address.to_canonical().into()))
 }
 

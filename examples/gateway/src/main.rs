@@ -49,8 +49,10 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(args.listen)
         .await
         .map_err(|cause| format!("cannot listen on {}: {cause}", args.listen))?;
+    // Who reads that it runs may end it at once.
+    let stop = serve::asked_to_stop()?;
     banner::print(args, listener.local_addr()?);
-    serve::until_signal(listener, app::router(policy, &limiter, proxy)).await?;
+    serve::until(stop, listener, app::router(policy, &limiter, proxy)).await;
     limiter.shutdown().await;
     Ok(())
 }

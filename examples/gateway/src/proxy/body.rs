@@ -181,3 +181,53 @@ impl Progress {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UPSTREAM: Duration = Duration::from_secs(5);
+    const CLIENT: Duration = Duration::from_secs(60);
+
+    /// What is overdue after the stages that a body has been in, each for some seconds; and when.
+    async fn overdue(stages: &[(Stage, u64)], client: Option<Duration>) -> (Refusal, Duration) {
+        let (sent, progress) = Sent::new(Body::from("x"), 1, true);
+        let begun = now();
+        let stages = async {
+            for (stage, seconds) in stages {
+                progress.enter(*stage);
+                tokio::time::sleep(Duration::from_secs(*seconds)).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let refusal = tokio::select! {
+            refusal = progress.overdue(UPSTREAM, client) => refusal,
+            () = stages => Refusal::LOOP,
+        };
+        drop(sent);
+        (refusal, begun.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_awaited_is_overdue() {
+        let seconds = Duration::from_secs;
+        let silent = overdue(&[(Stage::Done, 0)], Some(CLIENT)).await;
+        assert_eq!(silent.0, Refusal::SILENT);
+        assert_eq!(silent.1.as_secs(), 5);
+        let slow = overdue(&[(Stage::Client, 0)], Some(CLIENT)).await;
+        assert_eq!((slow.0, slow.1.as_secs()), (Refusal::SLOW, 60));
+        // The time of the upstream begins when it has all.
+        let late = overdue(&[(Stage::Client, 50), (Stage::Done, 0)], Some(CLIENT)).await;
+        assert_eq!((late.0, late.1.as_secs()), (Refusal::SILENT, 55));
+        // One that takes no more is found out within twice its time.
+        let stuck = overdue(&[(Stage::Client, 51), (Stage::Upstream, 0)], Some(CLIENT)).await;
+        assert_eq!(stuck.0, Refusal::SILENT);
+        assert!((seconds(56)..=seconds(61)).contains(&stuck.1), "{stuck:?}");
+        // Each part that comes counts anew.
+        let parts = [(Stage::Client, 50), (Stage::Upstream, 1)].repeat(3);
+        assert_eq!(overdue(&parts, Some(CLIENT)).await.0, Refusal::SILENT);
+        // Who converses may be quiet for as long as it likes.
+        let quiet = [(Stage::Client, 1_000), (Stage::Done, 0)];
+        assert_eq!(overdue(&quiet, None).await.1.as_secs(), 1_005);
+    }
+}

@@ -19,21 +19,22 @@ use hyper::{
     client::conn::http2::{self, SendRequest},
 };
 use hyper_util::{
-    client::legacy::{Client as Pool, connect::HttpConnector},
-    rt::{TokioExecutor, TokioIo, TokioTimer},
+    client::legacy::Client as Pool,
+    rt::{TokioExecutor, TokioTimer},
 };
-use tokio::{net::TcpStream, sync::Mutex, time::timeout};
+use tokio::{sync::Mutex, time::timeout};
 use tower_service::Service;
 
-use super::{answer::Refusal, body::Sent};
+use super::{
+    answer::Refusal,
+    body::Sent,
+    connect::{ALIVE, Connector},
+};
 
 /// Shorter than the five seconds after which some servers close a connection that nobody uses, so that
 /// no request goes out over one that is about to be closed.
 const IDLE: Duration = Duration::from_secs(4);
 const MOST_IDLE: usize = 128;
-
-/// Finds out about upstreams that vanish without a word.
-const ALIVE: Duration = Duration::from_secs(20);
 
 /// Requests that share one connection of HTTP/2: as many as servers ought to take.
 const STREAMS: usize = 100;
@@ -212,39 +213,5 @@ impl HttpBody for Received {
 
     fn size_hint(&self) -> SizeHint {
         if self.sized { self.body.size_hint() } else { SizeHint::default() }
-    }
-}
-
-/// Connects within a time, over all addresses that a name has.
-#[derive(Clone)]
-pub(super) struct Connector {
-    http: HttpConnector,
-    timeout: Duration,
-}
-
-impl Connector {
-    fn new(timeout: Duration) -> Self {
-        let mut http = HttpConnector::new();
-        http.set_nodelay(true);
-        http.set_keepalive(Some(ALIVE));
-        // Shared by the addresses, so that each has its turn.
-        http.set_connect_timeout(Some(timeout));
-        Self { http, timeout }
-    }
-}
-
-impl Service<Uri> for Connector {
-    type Response = TokioIo<TcpStream>;
-    type Error = Box<dyn Error + Send + Sync>;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.http.poll_ready(context).map_err(Into::into)
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let connecting = self.http.call(uri);
-        let connected = timeout(self.timeout, connecting);
-        Box::pin(async { Ok(connected.await.map_err(io::Error::from)??) })
     }
 }

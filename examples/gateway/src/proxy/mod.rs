@@ -6,6 +6,7 @@
 mod answer;
 mod body;
 mod client;
+mod connect;
 mod forwarded;
 mod headers;
 pub(crate) mod target;

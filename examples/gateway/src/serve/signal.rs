@@ -6,7 +6,7 @@ use tokio::signal;
 
 /// Ends when the process is asked to. From now on no such signal kills it.
 #[cfg(unix)]
-pub(super) fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
+pub(crate) fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
     use signal::unix::{SignalKind, signal};
 
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -20,7 +20,7 @@ pub(super) fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
 }
 
 #[cfg(not(unix))]
-pub(super) fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
+pub(crate) fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
     Ok(async {
         let _ = signal::ctrl_c().await;
     })

@@ -2,7 +2,10 @@
 
 use std::{io::Write as _, net::TcpStream, thread, time::Duration};
 
-use super::support::{Mirror, exchange, gateway, read, statuses};
+use axum::body::Body;
+use hyper::Request;
+
+use super::support::{Mirror, exchange, gateway, http2, read, statuses};
 
 /// What a client sends, and the statuses that it gets; then what must not reach the upstream.
 const TABLE: [(&str, &str, &[u16]); 31] = [
@@ -200,6 +203,28 @@ fn heads_are_bounded() {
     };
     assert_eq!(statuses(&large(32 << 10)), [200]);
     assert_eq!(statuses(&large(100 << 10)), [431]);
+}
+
+#[tokio::test]
+async fn in_http2_as_well() {
+    let mirror = Mirror::start();
+    let gateway = gateway(&mirror.url, &[]);
+    let ask = async |uri: &str, name: &'static str, value: &'static str, body: &'static str| {
+        let request = Request::post(uri).header(name, value).body(Body::from(body));
+        let response = http2(&gateway).await.send_request(request.expect("a request")).await;
+        response.ok().map(|response| response.status().as_u16())
+    };
+    assert_eq!(ask("http://a/", "host", "a", "").await, Some(200));
+    assert_eq!(ask("http://a/", "host", "b", "").await, Some(400));
+    assert_eq!(ask("http://a//b", "x", "y", "").await, Some(400));
+    assert_eq!(ask("http://a/%2e%2e/b", "x", "y", "").await, Some(400));
+    assert_eq!(ask("http://a@b/", "x", "y", "").await, Some(400));
+    // More and less than was announced: no whole request goes on.
+    let seen = mirror.seen().len();
+    assert_ne!(ask("http://a/", "content-length", "3", "GET /smuggled").await, Some(200));
+    assert_ne!(ask("http://a/", "content-length", "30", "short").await, Some(200));
+    let seen = mirror.seen()[seen..].to_owned();
+    assert!(!seen.contains("smuggled"), "{seen}");
 }
 
 /// Ten seconds for a head, however it dribbles in; others are served meanwhile.

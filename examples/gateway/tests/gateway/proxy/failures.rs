@@ -17,10 +17,7 @@ use hyper::{Request, Response, body::Incoming};
 use socket2::{Domain, Socket, Type};
 
 use super::support::{Mirror, channel, exchange, gateway, http2, statuses, upstream};
-use crate::{
-    port::free_port,
-    support::{Gateway, eventually},
-};
+use crate::{port::free_port, support::Gateway};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
@@ -230,40 +227,4 @@ async fn a_client_that_goes_away_cancels_its_request() {
             assert!(cancelled.is_ok(), "{scheme}{path}, HTTP/2, goes on");
         }
     }
-}
-
-/// Ending waits for an answer that is on its way, and takes no new requests.
-#[tokio::test(flavor = "multi_thread")]
-async fn sigterm_lets_answers_end() {
-    let (held, release) = tokio::sync::watch::channel(());
-    let address = upstream(move |_: Request<Incoming>| {
-        let mut release = release.clone();
-        async move {
-            let (body, sent) = channel();
-            tokio::spawn(async move {
-                let _ = body.send(Bytes::from_static(b"begun, ")).await;
-                let _ = release.changed().await;
-                let _ = body.send(Bytes::from_static(b"ended")).await;
-            });
-            Response::new(sent)
-        }
-    })
-    .await;
-    let gateway = gateway(&format!("http://{address}"), &[]);
-    let mut stream = TcpStream::connect(gateway.address).expect("it accepts");
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("it reads");
-    let mut answer = vec![0; 4096];
-    let mut size = 0;
-    while !String::from_utf8_lossy(&answer[..size]).contains("begun") {
-        size += stream.read(&mut answer[size..]).expect("an answer");
-    }
-    gateway.terminate();
-    eventually(|| TcpStream::connect(gateway.address).is_err());
-    let _ = held.send(());
-    let mut rest = String::new();
-    stream.read_to_string(&mut rest).expect("the end");
-    assert!(rest.contains("ended") && rest.ends_with("0\r\n\r\n"), "{rest}");
-    let (status, log) = gateway.wait();
-    assert_eq!(status.code(), Some(0), "{log}");
-    assert!(!log.contains("have not ended"), "{log}");
 }

@@ -1,6 +1,6 @@
 //! What the upstream is told, and what the client.
 
-use super::support::{Mirror, exchange, gateway, http2, rest, statuses};
+use super::support::{Mirror, exchange, gateway, http2, rest, statuses, upstream};
 use crate::support::Gateway;
 
 /// What the upstream is told, in small letters.
@@ -203,4 +203,31 @@ async fn from_http2_to_http1() {
     assert_eq!(field(&head, "host"), Some("b.example"));
     assert_eq!(field(&head, "cookie"), Some("a=1; b=2"));
     assert_eq!(field(&head, "via"), Some("2 tollgate"));
+}
+
+/// Answers that have a length, and no body.
+#[tokio::test(flavor = "multi_thread")]
+async fn lengths_without_bodies() {
+    let address = upstream(async |request: hyper::Request<hyper::body::Incoming>| {
+        let status = request.uri().path()[1..].parse().expect("a status");
+        let mut response = hyper::Response::new(axum::body::Body::empty());
+        *response.status_mut() = hyper::StatusCode::from_u16(status).expect("a status");
+        if status == 200 {
+            response.headers_mut().insert("content-length", 3.into());
+        }
+        response
+    })
+    .await;
+    for scheme in ["http", "h2c"] {
+        let gateway = gateway(&format!("{scheme}://{address}"), &[]);
+        for (line, status, length) in
+            [("HEAD /200", 200, true), ("GET /304", 304, false), ("GET /204", 204, false)]
+        {
+            let text = format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n");
+            // The second is read where the first ends.
+            let answer = exchange(&gateway, text.repeat(2)).to_ascii_lowercase();
+            assert_eq!(statuses(&answer.to_ascii_uppercase()), [status; 2], "{scheme}: {answer}");
+            assert_eq!(answer.contains("content-length: 3"), length, "{scheme}: {answer}");
+        }
+    }
 }

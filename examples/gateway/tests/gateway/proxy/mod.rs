@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod attacks;
+mod ending;
 mod failures;
 mod fields;
 mod streams;

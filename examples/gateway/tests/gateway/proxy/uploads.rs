@@ -61,7 +61,13 @@ fn a_length_beyond_the_bound_is_refused_at_once() {
     assert_eq!(mirror.seen(), "");
     // A client that asks first is told to send nothing.
     let head = format!("Expect: 100-continue\r\nContent-Length: {}\r\n", 2 * MEGABYTE);
-    let answer = exchange(&gateway, format!("POST / HTTP/1.1\r\nHost: a\r\n{head}\r\n"));
+    let mut stream = TcpStream::connect(gateway.address).expect("it accepts");
+    stream.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
+    stream
+        .write_all(format!("POST / HTTP/1.1\r\nHost: a\r\n{head}\r\n").as_bytes())
+        .expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("nothing more is waited for");
     assert_eq!(statuses(&answer), [413], "{answer}");
     let answer =
         upload(&gateway, &format!("Connection: close\r\nContent-Length: {MEGABYTE}\r\n"), MEGABYTE);
@@ -119,4 +125,24 @@ fn a_client_may_take_longer_than_the_upstream() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     assert_eq!(statuses(&answer), [200], "{answer}");
+}
+
+/// An upstream that answers without reading, and closes.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_comes_early_is_passed_on() {
+    let address = upstream(async |_| {
+        let mut response = Response::new(Body::from("who are you?"));
+        *response.status_mut() = hyper::StatusCode::UNAUTHORIZED;
+        response
+    })
+    .await;
+    for scheme in ["http", "h2c"] {
+        let gateway = gateway(&format!("{scheme}://{address}"), &[]);
+        for _ in 0..10 {
+            let head = format!("Connection: close\r\nContent-Length: {}\r\n", 4 * MEGABYTE);
+            let answer = upload(&gateway, &head, 4 * MEGABYTE);
+            assert_eq!(statuses(&answer), [401], "{scheme}: {answer}");
+            assert!(answer.ends_with("who are you?"), "{scheme}: {answer}");
+        }
+    }
 }
