@@ -64,8 +64,17 @@ async fn grpc() {
         assert_eq!(request.uri().authority().expect("a host").as_str(), "shop.example");
         let mut trailers = HeaderMap::new();
         trailers.insert("grpc-status", HeaderValue::from_static("0"));
-        let body = request.into_body().with_trailers(async { Some(Ok(trailers)) });
-        let mut response = Response::new(Body::new(body));
+        let mut messages = request.into_body();
+        let (answers, body) = channel();
+        let mut message = next(&mut messages).await;
+        tokio::spawn(async move {
+            while answers.send(message).await.is_ok() {
+                let Some(frame) = messages.frame().await else { break };
+                message = frame.expect("no error").into_data().expect("data");
+            }
+        });
+        let mut response =
+            Response::new(Body::new(body.with_trailers(async { Some(Ok(trailers)) })));
         let kind = HeaderValue::from_static("application/grpc");
         response.headers_mut().insert("content-type", kind);
         response
@@ -78,11 +87,16 @@ async fn grpc() {
         .header("te", "trailers")
         .header("content-type", "application/grpc")
         .body(body);
-    let response = client.send_request(request.expect("a request")).await.expect("a response");
+    // The answer begins with the first message, which may come late.
+    let response = tokio::spawn(client.send_request(request.expect("a request")));
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    sender.send(Bytes::from_static(b"first")).await.expect("it is sent");
+    let response = response.await.expect("no panic").expect("a response");
+    assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "application/grpc");
     let mut body = response.into_body();
+    assert_eq!(next(&mut body).await, "first");
     for number in 0..3_u8 {
-        // Quiet for longer than a response may take to begin.
         tokio::time::sleep(Duration::from_millis(400)).await;
         let message = Bytes::copy_from_slice(&[0, 0, 0, 0, 1, number]);
         sender.send(message.clone()).await.expect("it is sent");
