@@ -1,21 +1,29 @@
 //! What is served, and how it is limited.
 
-use std::error::Error;
+use std::{
+    error::Error,
+    net::{AddrParseError, IpAddr},
+};
 
 use axum::{
     Extension, Router,
     http::{HeaderName, StatusCode, header::RETRY_AFTER},
+    middleware,
     routing::get,
 };
+use ipnet::IpNet;
 use tollgate::{
     ClientIp, Decision, Limit, Limiter, Policy, RateLimitLayer, RedisStore, StoreError,
     StoreErrorKind,
 };
 use tower_http::cors::{Any, CorsLayer};
 
-use crate::args::Args;
+use crate::{
+    args::Args,
+    proxy::{Proxy, Upstream, target},
+};
 
-/// The limit of the demo page.
+/// The limit of the upstream, or of the demo page.
 pub(crate) fn policy(args: &Args) -> Result<Policy, Box<dyn Error>> {
     let client = if args.trust.is_empty() {
         ClientIp::peer()
@@ -50,17 +58,47 @@ pub(crate) async fn redis(url: &str) -> Result<Limiter, StoreError> {
     Ok(Limiter::new(store))
 }
 
-/// The demo page, limited, and the checks, which are not.
-pub(crate) fn router(policy: Policy, limiter: &Limiter) -> Router {
+/// The upstream as the arguments have it, if they do.
+pub(crate) fn proxy(args: &Args) -> Result<Option<Proxy>, Box<dyn Error>> {
+    let Some(url) = &args.upstream else { return Ok(None) };
+    // A socket of Unix, which is a proxy as well, is nothing that is listened on.
+    let ranges = args.trust.iter().map(|range| range.trim()).filter(|range| *range != "unix:");
+    let trusted: Result<_, _> = ranges.map(network).collect();
+    let upstream = Upstream {
+        connect_timeout: args.connect_timeout,
+        response_timeout: args.response_timeout,
+        max_body: args.max_body,
+        host: args.host.clone(),
+        trusted: trusted?,
+        ..Upstream::new(url)
+    };
+    Ok(Some(upstream.build()?))
+}
+
+fn network(text: &str) -> Result<IpNet, AddrParseError> {
+    text.parse().or_else(|_| text.parse().map(|address: IpAddr| address.to_canonical().into()))
+}
+
+/// What is limited, and the checks, which are not.
+pub(crate) fn router(policy: Policy, limiter: &Limiter, proxy: Option<Proxy>) -> Router {
+    let limit = RateLimitLayer::with_policy(policy, limiter);
     let (healthy, ready) = (limiter.clone(), limiter.clone());
-    Router::new()
-        .route("/", get(page))
-        .layer(RateLimitLayer::with_policy(policy, limiter))
+    let proxies = proxy.is_some();
+    let router = match proxy {
+        Some(proxy) => Router::new().fallback(move |request| proxy.forward(request)),
+        None => Router::new().route("/", get(page)),
+    };
+    let router = router
+        .layer(limit)
         // A layer stands around the routes above it only.
         .route("/healthz", get(async move || health(&healthy)))
-        .route("/readyz", get(async move || readiness(&ready).await))
-        // Outside of the limiter, so that browsers may read denials, and preflights are not counted.
-        .layer(cors())
+        .route("/readyz", get(async move || readiness(&ready).await));
+    if proxies {
+        // Who may read its answers is for the upstream to say.
+        return router.layer(middleware::from_fn(target::check));
+    }
+    // Outside of the limiter, so that browsers may read denials, and preflights are not counted.
+    router.layer(cors())
 }
 
 /// The process runs, and needs no restart, whatever Redis does.

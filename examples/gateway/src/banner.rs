@@ -32,11 +32,18 @@ fn text(args: &Args, listening: SocketAddr) -> String {
             "in memory, for this process alone; --redis redis://127.0.0.1/ shares it".to_owned()
         }
     };
+    let upstream = match &args.upstream {
+        Some(upstream) => format!("{upstream}; bodies of at most {} bytes", args.max_body),
+        None => {
+            "a demo page; --upstream http://127.0.0.1:9000 puts limits before a service".to_owned()
+        }
+    };
     format!(
         "\
 tollgate-gateway listens on http://{listening}
   limit    {quantity} requests per {period:?} for each client, told apart by {client}
   counted  {counted}
+  serves   {upstream}
 
 Try, in another terminal:
   curl -i {url}

@@ -1,9 +1,10 @@
-//! A service that shows what tollgate does: a demo page, limited for each client address, in memory
-//! or in a Redis that several gateways share.
+//! A gateway that shows what tollgate does: it limits requests for each client address, in memory or in a
+//! Redis that several gateways share, and passes them on to an upstream or answers with a demo page.
 
 mod app;
 mod args;
 mod banner;
+mod proxy;
 mod serve;
 
 use std::{
@@ -38,6 +39,7 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     log()?;
     // What cannot be right at any time is the command line's fault, and ends here.
     let policy = app::policy(args).unwrap_or_else(|error| args::reject(error));
+    let proxy = app::proxy(args).unwrap_or_else(|error| args::reject(error));
     let limiter = match &args.redis {
         Some(url) => app::redis(url)
             .await
@@ -47,8 +49,10 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(args.listen)
         .await
         .map_err(|cause| format!("cannot listen on {}: {cause}", args.listen))?;
+    // Who reads that it runs may end it at once.
+    let stop = serve::asked_to_stop()?;
     banner::print(args, listener.local_addr()?);
-    serve::until_signal(listener, app::router(policy, &limiter)).await?;
+    serve::until(stop, listener, app::router(policy, &limiter, proxy)).await;
     limiter.shutdown().await;
     Ok(())
 }

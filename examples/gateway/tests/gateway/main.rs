@@ -7,5 +7,6 @@ mod arguments;
 #[cfg(test)]
 #[path = "../../../../tests/servers/support/port.rs"]
 mod port;
+mod proxy;
 mod redis;
 mod support;

@@ -74,6 +74,16 @@ impl Gateway {
         kill_process(Pid::from_child(&self.process.0), Signal::TERM).expect("it runs");
     }
 
+    /// Bytes of memory that it uses now.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn resident(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.process.0.id());
+        let status = std::fs::read_to_string(path).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kilobytes.expect("a number") << 10
+    }
+
     /// Waits for its end; returns its status and what it logged.
     pub(crate) fn wait(mut self) -> (ExitStatus, String) {
         let mut log = String::new();

@@ -1,11 +1,13 @@
 //! The command line.
 
+mod values;
+
 use std::{error::Error, fmt, net::SocketAddr, time::Duration};
 
 use clap::{CommandFactory as _, Parser, error::ErrorKind};
 use tollgate::{ClientIp, OnFailure, Quota, key::TrustError};
 
-/// Serves a demo page and limits its requests for each client address.
+/// Limits requests for each client address, to an upstream or, without one, to a demo page.
 #[derive(Parser)]
 #[command(version)]
 pub(crate) struct Args {
@@ -30,6 +32,30 @@ pub(crate) struct Args {
     /// limits them in memory; `local:0.25` to a quarter of the limit
     #[arg(long, value_name = "HOW", default_value = "allow", value_parser = on_failure)]
     pub(crate) on_failure: OnFailure,
+
+    /// Where requests go that are within the limit: `http://127.0.0.1:9000`, or
+    /// `h2c://127.0.0.1:9000` if it speaks HTTP/2, as gRPC needs
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: Option<String>,
+
+    /// Host that the upstream is told, instead of the one that the client has asked for
+    #[arg(long, value_name = "HOST", requires = "upstream")]
+    pub(crate) host: Option<String>,
+
+    /// For how long a connection to the upstream may take to be there, such as `500ms`, `5s`
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::time)]
+    #[arg(requires = "upstream")]
+    pub(crate) connect_timeout: Duration,
+
+    /// For how long the upstream may take to begin its answer, such as `500ms`, `30s`, `2m`
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = values::time)]
+    #[arg(requires = "upstream")]
+    pub(crate) response_timeout: Duration,
+
+    /// What the body of a request may have, such as `64k`, `100m`, `2g`
+    #[arg(long, value_name = "SIZE", default_value = "100m", value_parser = values::size)]
+    #[arg(requires = "upstream")]
+    pub(crate) max_body: u64,
 }
 
 /// Ends the process as a wrong argument does: with the message and status 2.
@@ -53,16 +79,10 @@ fn quota(text: &str) -> Result<Quota, Box<dyn Error + Send + Sync>> {
         "d" => 86_400,
         _ => return Err(FORM.into()),
     };
-    let count = if digits.is_empty() { 1 } else { whole(digits).ok_or(FORM)? };
+    let count = if digits.is_empty() { 1 } else { values::whole(digits).ok_or(FORM)? };
     // A number that has no place here is far out of the quota's bounds, which the message names.
     let period = Duration::from_secs(count.saturating_mul(unit));
-    Ok(Quota::new(whole(quantity).ok_or(FORM)?, period)?)
-}
-
-/// A number of digits alone; one that is too large is the largest.
-fn whole(digits: &str) -> Option<u64> {
-    let plain = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
-    plain.then(|| digits.parse().unwrap_or(u64::MAX))
+    Ok(Quota::new(values::whole(quantity).ok_or(FORM)?, period)?)
 }
 
 fn proxy(text: &str) -> Result<String, TrustError> {
@@ -108,6 +128,16 @@ mod tests {
         assert_eq!(limit("1000/h"), Quota::per_hour(1_000));
         assert_eq!(limit("10000/d"), Quota::per_day(10_000));
         assert_eq!(limit("3/90s"), Quota::new(3, Duration::from_secs(90)).unwrap());
+    }
+
+    #[test]
+    fn upstreams() {
+        let args = args("--upstream http://up --connect-timeout 500ms --max-body 2g").unwrap();
+        assert_eq!(args.upstream.as_deref(), Some("http://up"));
+        assert_eq!(args.connect_timeout, Duration::from_millis(500));
+        assert_eq!(args.response_timeout, Duration::from_secs(60));
+        assert_eq!(args.max_body, 2 << 30);
+        assert!(super::Args::try_parse_from(["gateway", "--max-body", "1k"]).is_err());
     }
 
     #[test]

@@ -1,0 +1,11 @@
+//! A gateway in front of upstreams.
+
+#![cfg(test)]
+
+mod attacks;
+mod ending;
+mod failures;
+mod fields;
+mod streams;
+mod support;
+mod uploads;
