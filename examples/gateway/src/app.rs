@@ -1,19 +1,19 @@
 //! What is served, and how it is limited.
 
-use std::error::Error;
+use std::{error::Error, net::SocketAddr};
 
 use axum::{
-    Extension, Router,
+    Router,
     http::{HeaderName, StatusCode, header::RETRY_AFTER},
     routing::get,
 };
 use tollgate::{
-    ClientIp, Decision, Limit, Limiter, Policy, RateLimitLayer, RedisStore, StoreError,
+    ClientIp, Limit, Limiter, Policy, PolicyHandle, RateLimitLayer, RedisStore, StoreError,
     StoreErrorKind,
 };
 use tower_http::cors::{Any, CorsLayer};
 
-use crate::args::Args;
+use crate::{admin::Watch, args::Args, demo};
 
 /// The limit of the demo page.
 pub(crate) fn policy(args: &Args) -> Result<Policy, Box<dyn Error>> {
@@ -51,16 +51,28 @@ pub(crate) async fn redis(url: &str) -> Result<Limiter, StoreError> {
 }
 
 /// The demo page, limited, and the checks, which are not.
-pub(crate) fn router(policy: Policy, limiter: &Limiter) -> Router {
-    let (healthy, ready) = (limiter.clone(), limiter.clone());
+pub(crate) fn router(
+    policies: &PolicyHandle,
+    limiter: &Limiter,
+    watch: Watch,
+    admin: Option<SocketAddr>,
+) -> Router {
     Router::new()
-        .route("/", get(page))
-        .layer(RateLimitLayer::with_policy(policy, limiter))
+        .route("/", get(demo::page))
+        .with_state(admin)
+        .layer(watch.around(RateLimitLayer::with_policies(policies, limiter)))
         // A layer stands around the routes above it only.
-        .route("/healthz", get(async move || health(&healthy)))
-        .route("/readyz", get(async move || readiness(&ready).await))
+        .merge(checks(limiter))
         // Outside of the limiter, so that browsers may read denials, and preflights are not counted.
         .layer(cors())
+}
+
+/// Whether the process runs, and whether it can check limits.
+pub(crate) fn checks(limiter: &Limiter) -> Router {
+    let (healthy, ready) = (limiter.clone(), limiter.clone());
+    Router::new()
+        .route("/healthz", get(async move || health(&healthy)))
+        .route("/readyz", get(async move || readiness(&ready).await))
 }
 
 /// The process runs, and needs no restart, whatever Redis does.
@@ -73,16 +85,6 @@ async fn readiness(limiter: &Limiter) -> (StatusCode, String) {
     match limiter.ready().await {
         Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {error}\n")),
-    }
-}
-
-async fn page(Extension(decision): Extension<Decision>) -> String {
-    match decision.binding() {
-        Some(verdict) => {
-            let (left, of) = (verdict.standing().remaining(), verdict.quota().capacity());
-            format!("hello, {left} of {of} requests left\n")
-        }
-        None => "hello, nobody counts: the limits cannot be checked right now\n".to_owned(),
     }
 }
 

@@ -1,9 +1,11 @@
 //! A service that shows what tollgate does: a demo page, limited for each client address, in memory
 //! or in a Redis that several gateways share.
 
+mod admin;
 mod app;
 mod args;
 mod banner;
+mod demo;
 mod serve;
 
 use std::{
@@ -15,12 +17,12 @@ use std::{
 
 use clap::Parser as _;
 use tokio::net::TcpListener;
-use tollgate::{Limiter, MemoryStore};
+use tollgate::{Limiter, MemoryStore, PolicyHandle};
 use tracing_subscriber::{
     filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
 
-use crate::args::Args;
+use crate::{admin::Admin, args::Args};
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -47,8 +49,17 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(args.listen)
         .await
         .map_err(|cause| format!("cannot listen on {}: {cause}", args.listen))?;
-    banner::print(args, listener.local_addr()?);
-    serve::until_signal(listener, app::router(policy, &limiter)).await?;
+    let admin = Admin::bind(args).await?;
+    let admin_at = admin.as_ref().map(Admin::address);
+    let watch = admin.as_ref().map(Admin::watch).unwrap_or_default();
+    let policies = PolicyHandle::new(policy);
+    let app = app::router(&policies, &limiter, watch, admin_at);
+    let admin = admin.map(|admin| admin.serve(&limiter, &policies));
+    banner::print(args, listener.local_addr()?, admin_at);
+    serve::until_signal(listener, app).await?;
+    if let Some(admin) = admin {
+        admin.abort();
+    }
     limiter.shutdown().await;
     Ok(())
 }
