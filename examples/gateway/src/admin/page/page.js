@@ -23,6 +23,7 @@ let latency;
 const count = (number) => number.toLocaleString('en');
 const clock = (second) => new Date(second * 1000).toLocaleTimeString('en-GB');
 const time = (micros) => micros == null ? '–'
+  : micros === 0 ? '0'
   : micros < 1000 ? `${micros < 10 ? micros.toFixed(1) : Math.round(micros)} µs`
   : micros < 1e6 ? `${(micros / 1000).toFixed(micros < 1e4 ? 1 : 0)} ms` : `${(micros / 1e6).toFixed(1)} s`;
 const span = (secs) => secs < 60 ? `${Math.ceil(secs)} s`
@@ -55,7 +56,7 @@ function chart(section, label, series, tell) {
         y: { range: (_, __, max) => [0, Math.max(series.least, max * 1.1)] },
       },
       axes: [
-        { ...axis, space: 60, values: (_, splits) => splits.map((at) => clock(at).slice(0, 5)), incrs: [60, 120] },
+        { ...axis, size: 30, space: 60, values: (_, splits) => splits.map((at) => clock(at).slice(0, 5)), incrs: [60, 120] },
         { ...axis, size: 56, space: 34, incrs: series.incrs, values: (_, splits) => splits.map(series.value) },
       ],
       series: [{}, ...series.draw()],
@@ -250,8 +251,8 @@ $('reset').addEventListener('click', () => {
 $('key').elements.policy.addEventListener('change', showForm);
 
 latency = chart($('latency'), 'Microseconds to decide', {
-  draw: () => [['p50', 'allowed'], ['p99', 'denied']].map(([label, name]) => ({
-    label, stroke: color(name), width: 1.5, points: { show: true, size: 4, fill: color(name) },
+  draw: () => [['p50', 'focus'], ['p99', 'late']].map(([label, name]) => ({
+    label, stroke: color(name), paths: () => null, points: { show: true, size: 5, width: 0, fill: color(name) },
   })),
   value: time,
   least: 10,
