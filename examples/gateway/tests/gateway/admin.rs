@@ -207,6 +207,8 @@ fn a_key_is_looked_up_and_reset() {
     assert_eq!((status, &reset["remaining"]), (200, &2.into()), "{reset}");
     assert_eq!(statuses(), [200, 200, 429]);
     assert_eq!(metric(admin, "allowed"), 4, "looks are no requests");
+    eventually(|| outcomes(&state(admin)) == [4, 2]);
+    assert_eq!(state(admin)["policies"].as_array().map(Vec::len), Some(1), "nor a policy");
 
     assert_eq!(ask("/key/reset", "127.0.0.1", "other").0, 404);
     let (status, error) = ask("/key/reset", "bob", "requests");
@@ -252,6 +254,24 @@ fn other_sites_neither_read_nor_change() {
     let policy = page.header("content-security-policy").expect("a policy");
     assert!(policy.starts_with("default-src 'self';") && !policy.contains("unsafe"), "{policy}");
     assert_eq!(page.header("access-control-allow-origin"), None);
+}
+
+#[test]
+fn not_too_many_pages_are_open_at_a_time() {
+    let (_gateway, admin) = start(&LOCAL);
+    let open = || {
+        let head = format!("GET /live HTTP/1.1\r\nhost: {admin}\r\n");
+        let mut stream = BufReader::new(begin(admin, &head, ""));
+        let mut line = String::new();
+        stream.read_line(&mut line).expect("an answer");
+        (line, stream)
+    };
+    let mut pages: Vec<_> = (0..32).map(|_| open()).collect();
+    assert!(pages.iter().all(|(line, _)| line.contains(" 200 ")));
+    assert!(open().0.contains(" 503 "));
+    // Who has closed a page makes room for another.
+    pages.pop();
+    eventually(|| open().0.contains(" 200 "));
 }
 
 #[test]

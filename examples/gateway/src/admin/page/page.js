@@ -53,11 +53,11 @@ function chart(section, label, series, tell) {
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
       scales: {
         x: { range: () => { const end = last(); return [end - state.window + 1, end + 1]; } },
-        y: { range: (_, __, max) => [0, Math.max(series.least, max * 1.1)] },
+        y: { distr: series.log ? 3 : 1, range: (_, min, max) => series.range(min, max) },
       },
       axes: [
         { ...axis, size: 30, space: 60, values: (_, splits) => splits.map((at) => clock(at).slice(0, 5)), incrs: [60, 120] },
-        { ...axis, size: 56, space: 34, incrs: series.incrs, values: (_, splits) => splits.map(series.value) },
+        { ...axis, size: 56, space: 34, ...series.axis, values: (_, splits) => splits.map((at) => at == null ? '' : series.value(at)) },
       ],
       series: [{}, ...series.draw()],
       hooks: { setCursor: [(plot) => say(plot.cursor.idx)] },
@@ -109,8 +109,9 @@ function card(name, at) {
     return `${clock(second)}  ${seen.map(([label, units]) => `${label} ${count(units)}`).join(', ')}`;
   };
   const value = (units) => count(units);
+  const range = (_, max) => [0, Math.max(4, max * 1.1)];
   const incrs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6];
-  const drawn = chart(section, `Requests per second by policy ${name}`, { draw, value, incrs, least: 4 }, tell);
+  const drawn = chart(section, `Requests per second by policy ${name}`, { draw, value, axis: { incrs }, range }, tell);
   return { name, legend, chart: drawn };
 }
 
@@ -255,7 +256,10 @@ latency = chart($('latency'), 'Microseconds to decide', {
     label, stroke: color(name), paths: () => null, points: { show: true, size: 5, width: 0, fill: color(name) },
   })),
   value: time,
-  least: 10,
+  log: true,
+  // Whole powers of ten, and no lines between them.
+  range: (min, max) => [10 ** Math.floor(Math.log10(min || 10)), 10 ** Math.ceil(Math.log10((max || 100) * 1.01))],
+  axis: { filter: (_, splits) => splits.map((at) => Number.isInteger(Math.round(Math.log10(at) * 1e6) / 1e6) ? at : null) },
 }, (at) => `${clock(seconds[at][0])}  p50 ${time(seconds[at][1])}, p99 ${time(seconds[at][2])}`);
 show();
 
