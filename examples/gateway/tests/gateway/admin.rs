@@ -10,7 +10,7 @@ use std::{
     process,
 };
 
-use crate::support::{Gateway, Response, begin, eventually, gateway, run};
+use crate::support::{Gateway, Response, begin, eventually, gateway, run, run_with};
 
 const TOKEN: &str = "a-token-of-some-length";
 const LOCAL: [&str; 2] = ["--admin", "127.0.0.1:0"];
@@ -136,10 +136,9 @@ fn only_the_token_opens_it() {
 
 #[test]
 fn a_token_of_the_environment_counts() {
-    let output = gateway(&["--listen", "127.0.0.1:0", "--admin", "0.0.0.0:0"])
-        .env("TOLLGATE_ADMIN_TOKEN", "short")
-        .output()
-        .expect("the gateway can be run");
+    let mut command = gateway(&["--listen", "127.0.0.1:0", "--admin", "0.0.0.0:0"]);
+    command.env("TOLLGATE_ADMIN_TOKEN", "short");
+    let output = run_with(command);
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains("at least 16"), "{message}");
 }

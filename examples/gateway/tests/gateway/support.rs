@@ -95,11 +95,23 @@ pub(crate) fn begin(address: SocketAddr, head: &str, body: &str) -> TcpStream {
     stream
 }
 
-/// Runs the gateway to its end.
+/// Runs the gateway to its end, which is to come by itself.
 pub(crate) fn run(args: &[&str]) -> Output {
-    gateway(args).output().expect("the gateway can be run")
+    run_with(gateway(args))
 }
 
+pub(crate) fn run_with(mut command: Command) -> Output {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = Process(command.spawn().expect("the gateway can be run"));
+    eventually(|| process.0.try_wait().is_ok_and(|status| status.is_some()));
+    let status = process.0.wait().expect("it can be waited for");
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    process.0.stdout.take().expect("a pipe").read_to_end(&mut stdout).expect("its output");
+    process.0.stderr.take().expect("a pipe").read_to_end(&mut stderr).expect("its log");
+    Output { status, stdout, stderr }
+}
+
+/// The program, without what the environment says.
 pub(crate) fn gateway(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate-gateway"));
     command.args(args).env_remove("RUST_LOG").env_remove("TOLLGATE_ADMIN_TOKEN");

@@ -22,10 +22,11 @@ let latency;
 
 const count = (number) => number.toLocaleString('en');
 const clock = (second) => new Date(second * 1000).toLocaleTimeString('en-GB');
+const digits = (number) => Number(number.toFixed(number < 10 ? 1 : 0));
 const time = (micros) => micros == null ? '–'
   : micros === 0 ? '0'
-  : micros < 1000 ? `${micros < 10 ? micros.toFixed(1) : Math.round(micros)} µs`
-  : micros < 1e6 ? `${(micros / 1000).toFixed(micros < 1e4 ? 1 : 0)} ms` : `${(micros / 1e6).toFixed(1)} s`;
+  : micros < 1e3 ? `${digits(micros)} µs`
+  : micros < 1e6 ? `${digits(micros / 1e3)} ms` : `${digits(micros / 1e6)} s`;
 const span = (secs) => secs < 60 ? `${Math.ceil(secs)} s`
   : secs < 7200 ? `${Math.round(secs / 60)} min` : `${Math.round(secs / 3600)} h`;
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -57,7 +58,7 @@ function chart(section, label, series, tell) {
       },
       axes: [
         { ...axis, size: 30, space: 60, values: (_, splits) => splits.map((at) => clock(at).slice(0, 5)), incrs: [60, 120] },
-        { ...axis, size: 56, space: 34, ...series.axis, values: (_, splits) => splits.map((at) => at == null ? '' : series.value(at)) },
+        { ...axis, size: 56, space: 34, incrs: series.incrs, filter: series.filter, grid: { ...axis.grid, filter: series.filter }, values: (_, splits) => splits.map((at) => at == null ? '' : series.value(at)) },
       ],
       series: [{}, ...series.draw()],
       hooks: { setCursor: [(plot) => say(plot.cursor.idx)] },
@@ -111,7 +112,7 @@ function card(name, at) {
   const value = (units) => count(units);
   const range = (_, max) => [0, Math.max(4, max * 1.1)];
   const incrs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6];
-  const drawn = chart(section, `Requests per second by policy ${name}`, { draw, value, axis: { incrs }, range }, tell);
+  const drawn = chart(section, `Requests per second by policy ${name}`, { draw, value, incrs, range, filter: (_, splits) => splits }, tell);
   return { name, legend, chart: drawn };
 }
 
@@ -259,7 +260,7 @@ latency = chart($('latency'), 'Microseconds to decide', {
   log: true,
   // Whole powers of ten, and no lines between them.
   range: (min, max) => [10 ** Math.floor(Math.log10(min || 10)), 10 ** Math.ceil(Math.log10((max || 100) * 1.01))],
-  axis: { filter: (_, splits) => splits.map((at) => Number.isInteger(Math.round(Math.log10(at) * 1e6) / 1e6) ? at : null) },
+  filter: (_, splits) => splits.map((at) => /^10*$/.test(Math.round(at)) ? at : null),
 }, (at) => `${clock(seconds[at][0])}  p50 ${time(seconds[at][1])}, p99 ${time(seconds[at][2])}`);
 show();
 
