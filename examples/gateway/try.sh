@@ -10,7 +10,7 @@ url=${1:-http://127.0.0.1:8080/}
 rounds=${TRY_ROUNDS:-10}
 burst=20
 
-if [[ ! $url =~ ^http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?(/|$) ]]; then
+if [[ ! $url =~ ^http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?(/[A-Za-z0-9/._-]*)?$ ]]; then
   echo "try.sh: $url is not on this machine; bursts are for your own gateway only" >&2
   exit 2
 fi
@@ -30,7 +30,7 @@ for ((round = 1; round <= 10#$rounds; round++)); do
   # One curl, so that a burst is one connection: the first bursts are small.
   count=$((round < 4 ? round * 3 : RANDOM % burst + 1))
   printf 'burst %2d: %2d requests:' "$round" "$count"
-  curl -s --noproxy '*' --max-time 10 -o /dev/null -w '%{http_code}\n' "${url%%\?*}?[1-$count]" |
+  curl -s --noproxy '*' --max-time 10 -o /dev/null -w '%{http_code}\n' "$url?[1-$count]" |
     sort | uniq -c | awk '{ printf "  %s × %s", $1, $2 } END { print "" }'
   ((round == 10#$rounds)) || sleep 2.5
 done

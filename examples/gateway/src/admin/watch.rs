@@ -55,6 +55,10 @@ impl<S, L: Layer<Inside<S>>> Layer<S> for Watched<L> {
 #[derive(Clone, Copy)]
 struct Begun(Instant);
 
+/// Marks a rejection that was noted, so that one of a layer further in is noted once.
+#[derive(Clone, Copy)]
+struct Noted;
+
 /// Stands outside of the layer.
 #[derive(Clone)]
 pub(crate) struct Outside<S> {
@@ -98,14 +102,16 @@ impl<F: Future<Output = Result<Response<B>, E>>, B, E> Future for Answering<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let answer = ready!(this.inner.poll(cx));
-        if let (Some(board), Some(begun), Ok(response)) = (&this.watch.0, this.begun, &answer)
+        let mut answer = ready!(this.inner.poll(cx));
+        if let (Some(board), Some(begun), Ok(response)) = (&this.watch.0, this.begun, &mut answer)
             && let Some(rejection) = response.extensions().get()
+            && response.extensions().get::<Noted>().is_none()
         {
             board.decided(begun.elapsed());
             if let Rejection::Limited(decision) = rejection {
                 board.denied(decision);
             }
+            response.extensions_mut().insert(Noted);
         }
         Poll::Ready(answer)
     }

@@ -313,6 +313,8 @@ fn requests_that_pass_uncounted_are_told() {
     assert_eq!(metric(admin, "error_allowed"), 4);
     eventually(|| state(admin)["policies"][0]["outcomes"]["error_allowed"] == 4);
     let state = state(admin);
+    let seconds = state["seconds"].as_array().expect("a list").iter();
+    assert_eq!(seconds.filter_map(|it| it[3][0][2].as_u64()).sum::<u64>(), 4, "{state}");
     assert_eq!((&state["store"], &state["ready"]), (&"Redis".into(), &false.into()), "{state}");
     assert!(state["last_failure"]["kind"].is_string(), "{state}");
 }
