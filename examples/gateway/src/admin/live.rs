@@ -20,7 +20,8 @@ use super::{Panel, board};
 const PLACE: &str = "{{state}}";
 
 /// The files of the page, by their names.
-const FILES: [(&str, &str, &str); 5] = [
+const FILES: [(&str, &str, &str); 6] = [
+    ("/icon.svg", "image/svg+xml", include_str!("page/icon.svg")),
     ("/page.js", JAVASCRIPT, include_str!("page/page.js")),
     ("/page.css", CSS, include_str!("page/page.css")),
     ("/uPlot.iife.min.js", JAVASCRIPT, include_str!("page/uPlot.iife.min.js")),

@@ -121,7 +121,8 @@ mod tests {
         let mut top = Top::default();
         for other in 0..10_000 {
             top.note("api", "requests", &format!("id:{other:08}"));
-            if other % 10 == 0 {
+            // It comes when all counters are taken.
+            if other >= 1_000 && other % 10 == 0 {
                 top.note("api", "requests", "ip:192.0.2.7");
             }
         }
@@ -129,6 +130,6 @@ mod tests {
         let shown = top.shown();
         assert_eq!((shown.len(), &*shown[0].key), (SHOWN, "ip:192.0.*.*"));
         let least = shown[0].denied - shown[0].over;
-        assert!(least <= 1_000 && 1_000 <= shown[0].denied, "{:?}", shown[0]);
+        assert!(shown[0].over > 0 && least <= 900 && 900 <= shown[0].denied, "{:?}", shown[0]);
     }
 }

@@ -28,14 +28,17 @@ fn chromium() -> Option<String> {
     })
 }
 
-/// What the page has become, once it is loaded.
-fn dump(chromium: &str, url: &str, profile: &Path) -> String {
+/// What the page has become, once it is loaded, and what the browser had to say about it.
+fn dump(chromium: &str, url: &str, profile: &Path) -> (String, String) {
+    let log = profile.join("log");
+    fs::create_dir_all(profile).expect("a temporary folder");
     let mut browser = Command::new(chromium)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-proxy-server", "--dump-dom"])
+        .arg("--enable-logging=stderr")
         .arg(format!("--user-data-dir={}", profile.display()))
         .arg(url)
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(fs::File::create(&log).expect("a temporary file"))
         .spawn()
         .expect("Chromium can be run");
     let pid = Pid::from_child(&browser);
@@ -50,7 +53,8 @@ fn dump(chromium: &str, url: &str, profile: &Path) -> String {
     drop(done);
     watchdog.join().expect("it does not panic");
     browser.wait().expect("it can be waited for");
-    page
+    let said = fs::read(log).expect("a log");
+    (page, String::from_utf8_lossy(&said).into_owned())
 }
 
 /// The number that the page shows for an outcome.
@@ -78,13 +82,14 @@ fn the_page_shows_what_the_metrics_tell() {
     eventually(|| state(admin)["policies"][0]["outcomes"]["denied"] == 9);
 
     let profile = env::temp_dir().join(format!("tollgate-chromium-{}", std::process::id()));
-    let page = dump(&chromium, &format!("http://{admin}/"), &profile);
+    let (page, log) = dump(&chromium, &format!("http://{admin}/"), &profile);
     let _ = fs::remove_dir_all(&profile);
     for (outcome, sent) in [("allowed", 4), ("denied", 9), ("error_allowed", 0)] {
         assert_eq!(shown(&page, outcome), sent, "{outcome}");
         assert_eq!(metric(admin, outcome), sent, "{outcome}");
     }
-    // One for the policy, and one for the time; what scripts may not do, the page does without.
+    assert!(!log.contains("CONSOLE"), "{log}");
+    // One for the policy, and one for the time.
     assert_eq!(page.matches("<canvas").count(), 2, "{page}");
     assert!(page.contains("ip:127.0.*.*") && !page.contains("127.0.0.1:0"), "{page}");
     assert!(page.contains("<option value=\"requests\">"), "{page}");
