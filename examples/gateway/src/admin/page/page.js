@@ -50,7 +50,7 @@ function chart(section, label, series, tell) {
     const axis = { stroke: color('soft'), grid: { stroke: color('grid'), width: 1 }, ticks: { show: false } };
     chart.plot = new uPlot({
       width: holder.clientWidth, height: 180, legend: { show: false },
-      padding: [8, 4, 0, 0],
+      padding: [8, 22, 0, 0],
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
       scales: {
         x: { range: () => { const end = last(); return [end - state.window + 1, end + 1]; } },
@@ -145,11 +145,11 @@ function pill(id, text, good) {
 function showStatus() {
   const ready = { true: 'ready', false: 'not ready', null: 'not asked yet' }[state.ready];
   pill('store', `${state.store} ${ready}`, state.ready);
-  $('store').title = state.why || '';
+  $('why').textContent = state.ready === false ? `${state.store} is not ready: ${state.why}` : '';
   pill('breaker', `breaker ${state.breaker.replace('_', ' ')}`, state.breaker === 'closed');
   const failures = Object.entries(state.failures).map(([kind, times]) => `${kind} ${count(times)}`);
-  const before = state.last_failure ? `last failure ${span(state.last_failure.seconds_ago)} ago; ` : '';
-  $('breaker').title = failures.length ? `${before}${failures.join(', ')}` : 'no failures';
+  const before = state.last_failure ? `; the last ${span(state.last_failure.seconds_ago)} ago` : '';
+  $('failures').textContent = failures.length ? `Calls that ${state.store} did not answer: ${failures.join(', ')}${before}` : '';
 }
 
 function showTiles() {
