@@ -17,8 +17,8 @@ use axum::{
     routing::post,
 };
 use tollgate::{
-    Decision, KeyExtractor as _, Limit, Limiter, Lockout, MemoryStore, OnFailure, PeerIp, Policy,
-    PolicyError, Quota, RateLimitLayer, RedisStore, Store, key,
+    ApiKey, Decision, KeyExtractor as _, Limit, Limiter, Lockout, MemoryStore, OnFailure, PeerIp,
+    Policy, PolicyError, Quota, RateLimitLayer, RedisStore, Store, key,
 };
 
 #[tokio::main]
@@ -38,9 +38,11 @@ fn app(store: impl Store) -> Result<Router, PolicyError> {
     // One for all layers: they share its store, and what it knows of the store's health.
     let limiter = Limiter::new(store);
 
-    // Both limits are charged together, in one round trip, or neither is.
+    // All limits are charged together, in one round trip, or none is. Nobody has checked the keys here, so
+    // the limit by address is for those who invent some.
     let api = Policy::new("api")
-        .limit(key::known_key().or(PeerIp), Limit::new("burst", Quota::per_second(20)))
+        .limit(ApiKey::header("x-api-key").or(PeerIp), Limit::new("burst", Quota::per_second(20)))
+        .limit(PeerIp, Limit::new("address", Quota::per_second(100)))
         .limit(key::claim(|c: &Claims| &c.sub), Limit::new("daily", Quota::per_day(10_000)))
         .on_failure(OnFailure::Local { share: 0.25 })
         .build()?;

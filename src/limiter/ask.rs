@@ -136,10 +136,17 @@ impl Ask {
 
     /// The places, keys and costs of all states.
     pub(super) fn asked_for(&self) -> impl Iterator<Item = (&Place, &[u8], u64)> {
-        self.states.iter().map(|state| {
-            let start = state.start + Limit::BEFORE_KEY;
-            (&state.place, &self.names[start..start + state.key], state.cost)
-        })
+        self.states.iter().map(|state| (&state.place, self.key_of(state), state.cost))
+    }
+
+    /// The key of the state at this place.
+    pub(super) fn key(&self, at: usize) -> Option<&[u8]> {
+        self.states.get(at).map(|state| self.key_of(state))
+    }
+
+    fn key_of(&self, state: &State) -> &[u8] {
+        let start = state.start + Limit::BEFORE_KEY;
+        &self.names[start..start + state.key]
     }
 
     /// Whether it is about a state of this name.

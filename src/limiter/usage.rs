@@ -84,6 +84,28 @@ impl Usage {
 /// # Ok::<(), tollgate::PolicyError>(())
 /// ```
 impl Decision {
+    /// The key that the verdict at this place of [`verdicts`](Self::verdicts) is about, in the form of
+    /// [`Key::as_str`](crate::Key::as_str): to find out who is limited most. It may be personal data.
+    ///
+    /// ```
+    /// use tollgate::{Decision, Rejection};
+    ///
+    /// # async fn note(_: &str, _: &str) {}
+    /// async fn watch<B>(response: &http::Response<B>) {
+    ///     let Some(Rejection::Limited(decision)) = response.extensions().get() else { return };
+    ///     for (place, verdict) in decision.verdicts().iter().enumerate() {
+    ///         if let (true, Some(key)) = (verdict.denies(), decision.key(place)) {
+    ///             note(verdict.name(), key).await;
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    #[must_use]
+    pub fn key(&self, place: usize) -> Option<&str> {
+        let key = self.origin::<Usage>()?.ask.key(place)?;
+        std::str::from_utf8(key).ok()
+    }
+
     /// Charges `units` more of the limit of this name, to the keys that the request has there, and says
     /// whether that was possible; if not, nothing was charged, and it is up to the caller not to go on.
     /// What was charged belongs to the decision that is returned.

@@ -231,6 +231,24 @@ async fn a_shadow_is_charged_more_where_it_would_admit_and_never_denies() {
 }
 
 #[tokio::test]
+async fn it_tells_whom_each_verdict_is_about() {
+    for (limiter, _clock) in limiters() {
+        let policy =
+            Policy::new("chat").limit(Global, hourly()).limit(about(), tokens(1)).build().unwrap();
+        for outcome in [Outcome::Allowed, Outcome::Denied, Outcome::Denied] {
+            let decision = decide(&limiter, &policy, &["a{,", "b"]).await;
+            assert_eq!(decision.outcome(), outcome);
+            let keys = [0, 1, 2, 3].map(|place| decision.key(place));
+            let expected = [Some("global:all"), Some("id:a%7b%2c"), Some("id:b"), None];
+            assert_eq!(keys, expected);
+            assert_eq!(keys[1], Some(Key::from("a{,").as_str()));
+            let look = decision.look().await.unwrap();
+            assert_eq!(look.key(2), Some("id:b"));
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_handler_charges_more_and_its_client_sees_it() {
     for (limiter, _clock) in limiters() {
         let policy = policy("chat", [tokens(9)]);

@@ -2,24 +2,26 @@
 
 use std::{
     error::Error,
-    net::{AddrParseError, IpAddr},
+    net::{AddrParseError, IpAddr, SocketAddr},
 };
 
 use axum::{
-    Extension, Router,
+    Router,
     http::{HeaderName, StatusCode, header::RETRY_AFTER},
     middleware,
     routing::get,
 };
 use ipnet::IpNet;
 use tollgate::{
-    ClientIp, Decision, Limit, Limiter, Policy, RateLimitLayer, RedisStore, StoreError,
+    ClientIp, Limit, Limiter, Policy, PolicyHandle, RateLimitLayer, RedisStore, StoreError,
     StoreErrorKind,
 };
 use tower_http::cors::{Any, CorsLayer};
 
 use crate::{
+    admin::Watch,
     args::Args,
+    demo,
     proxy::{Proxy, Upstream, target},
 };
 
@@ -80,25 +82,35 @@ fn network(text: &str) -> Result<IpNet, AddrParseError> {
 }
 
 /// What is limited, and the checks, which are not.
-pub(crate) fn router(policy: Policy, limiter: &Limiter, proxy: Option<Proxy>) -> Router {
-    let limit = RateLimitLayer::with_policy(policy, limiter);
-    let (healthy, ready) = (limiter.clone(), limiter.clone());
+pub(crate) fn router(
+    policies: &PolicyHandle,
+    limiter: &Limiter,
+    proxy: Option<Proxy>,
+    (watch, admin): (Watch, Option<SocketAddr>),
+) -> Router {
     let proxies = proxy.is_some();
     let router = match proxy {
         Some(proxy) => Router::new().fallback(move |request| proxy.forward(request)),
-        None => Router::new().route("/", get(page)),
+        None => Router::new().route("/", get(demo::page)).with_state(admin),
     };
     let router = router
-        .layer(limit)
+        .layer(watch.around(RateLimitLayer::with_policies(policies, limiter)))
         // A layer stands around the routes above it only.
-        .route("/healthz", get(async move || health(&healthy)))
-        .route("/readyz", get(async move || readiness(&ready).await));
+        .merge(checks(limiter));
     if proxies {
         // Who may read its answers is for the upstream to say.
         return router.layer(middleware::from_fn(target::check));
     }
     // Outside of the limiter, so that browsers may read denials, and preflights are not counted.
     router.layer(cors())
+}
+
+/// Whether the process runs, and whether it can check limits.
+pub(crate) fn checks(limiter: &Limiter) -> Router {
+    let (healthy, ready) = (limiter.clone(), limiter.clone());
+    Router::new()
+        .route("/healthz", get(async move || health(&healthy)))
+        .route("/readyz", get(async move || readiness(&ready).await))
 }
 
 /// The process runs, and needs no restart, whatever Redis does.
@@ -111,16 +123,6 @@ async fn readiness(limiter: &Limiter) -> (StatusCode, String) {
     match limiter.ready().await {
         Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {error}\n")),
-    }
-}
-
-async fn page(Extension(decision): Extension<Decision>) -> String {
-    match decision.binding() {
-        Some(verdict) => {
-            let (left, of) = (verdict.standing().remaining(), verdict.quota().capacity());
-            format!("hello, {left} of {of} requests left\n")
-        }
-        None => "hello, nobody counts: the limits cannot be checked right now\n".to_owned(),
     }
 }
 

@@ -10,12 +10,12 @@ use tollgate::OnFailure;
 use crate::args::Args;
 
 /// Tells on the standard output what runs, and what to try. That nobody listens is no reason to end.
-pub(crate) fn print(args: &Args, listening: SocketAddr) {
+pub(crate) fn print(args: &Args, listening: SocketAddr, admin: Option<SocketAddr>) {
     let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(text(args, listening).as_bytes()).and_then(|()| stdout.flush());
+    let _ = stdout.write_all(text(args, listening, admin).as_bytes()).and_then(|()| stdout.flush());
 }
 
-fn text(args: &Args, listening: SocketAddr) -> String {
+fn text(args: &Args, listening: SocketAddr, admin: Option<SocketAddr>) -> String {
     let url = format!("http://{}/", reachable(listening));
     let (quantity, period) = (args.limit.quantity(), args.limit.period());
     let client = if args.trust.is_empty() {
@@ -38,16 +38,22 @@ fn text(args: &Args, listening: SocketAddr) -> String {
             "a demo page; --upstream http://127.0.0.1:9000 puts limits before a service".to_owned()
         }
     };
+    let admin = match admin {
+        Some(admin) => format!("http://{}/, and /metrics there", reachable(admin)),
+        None => "off".to_owned(),
+    };
     format!(
         "\
 tollgate-gateway listens on http://{listening}
   limit    {quantity} requests per {period:?} for each client, told apart by {client}
   counted  {counted}
   serves   {upstream}
+  admin    {admin}
 
 Try, in another terminal:
   curl -i {url}
   for i in 1 2 3 4 5 6 7; do curl -i {url}; done
+  examples/gateway/try.sh {url}
   curl -i {url}healthz
   curl -i {url}readyz
 
@@ -66,7 +72,7 @@ fn on_failure(how: OnFailure) -> String {
 }
 
 /// The address under which this machine reaches a listener, which may listen on all it has.
-fn reachable(listening: SocketAddr) -> SocketAddr {
+pub(crate) fn reachable(listening: SocketAddr) -> SocketAddr {
     let ip = match listening.ip() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),

@@ -1,9 +1,11 @@
 //! A gateway that shows what tollgate does: it limits requests for each client address, in memory or in a
 //! Redis that several gateways share, and passes them on to an upstream or answers with a demo page.
 
+mod admin;
 mod app;
 mod args;
 mod banner;
+mod demo;
 mod proxy;
 mod serve;
 
@@ -16,12 +18,12 @@ use std::{
 
 use clap::Parser as _;
 use tokio::net::TcpListener;
-use tollgate::{Limiter, MemoryStore};
+use tollgate::{Limiter, MemoryStore, PolicyHandle};
 use tracing_subscriber::{
     filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
 
-use crate::args::Args;
+use crate::{admin::Admin, args::Args};
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -49,10 +51,19 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(args.listen)
         .await
         .map_err(|cause| format!("cannot listen on {}: {cause}", args.listen))?;
+    let admin = Admin::bind(args).await?;
+    let admin_at = admin.as_ref().map(Admin::address);
+    let watch = admin.as_ref().map(Admin::watch).unwrap_or_default();
+    let policies = PolicyHandle::new(policy);
+    let app = app::router(&policies, &limiter, proxy, (watch, admin_at));
+    let admin = admin.map(|admin| admin.serve(&limiter, &policies));
     // Who reads that it runs may end it at once.
     let stop = serve::asked_to_stop()?;
-    banner::print(args, listener.local_addr()?);
-    serve::until(stop, listener, app::router(policy, &limiter, proxy)).await;
+    banner::print(args, listener.local_addr()?, admin_at);
+    serve::until(stop, listener, app).await;
+    if let Some(admin) = admin {
+        admin.abort();
+    }
     limiter.shutdown().await;
     Ok(())
 }

@@ -2,10 +2,12 @@
 
 mod values;
 
-use std::{error::Error, fmt, net::SocketAddr, time::Duration};
+use std::{error::Error, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{CommandFactory as _, Parser, error::ErrorKind};
 use tollgate::{ClientIp, OnFailure, Quota, key::TrustError};
+
+use crate::admin::Place;
 
 /// Limits requests for each client address, to an upstream or, without one, to a demo page.
 #[derive(Parser)]
@@ -56,6 +58,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", default_value = "100m", value_parser = values::size)]
     #[arg(requires = "upstream")]
     pub(crate) max_body: u64,
+
+    /// Address and port of the admin listener, with metrics and a live page, or `off`; beyond this
+    /// machine it needs a token [default: 127.0.0.1:9090, or a free port if that is taken]
+    #[arg(long, value_name = "ADDR", value_parser = Place::parse)]
+    pub(crate) admin: Option<Place>,
+
+    /// File with the token that the admin listener asks for; or else the environment variable
+    /// `TOLLGATE_ADMIN_TOKEN` has it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) admin_token_file: Option<PathBuf>,
 }
 
 /// Ends the process as a wrong argument does: with the message and status 2.
@@ -118,6 +130,15 @@ mod tests {
         assert_eq!(args.limit, Quota::new(5, Duration::from_secs(10)).unwrap());
         assert_eq!(args.on_failure, OnFailure::Allow);
         assert!(args.redis.is_none() && args.trust.is_empty());
+        assert!(args.admin.is_none() && args.admin_token_file.is_none());
+    }
+
+    #[test]
+    fn the_admin_listener() {
+        let place = |text: &str| args(&format!("--admin {text}")).map(|args| args.admin.unwrap());
+        assert_eq!(place("off"), Ok(Place::Nowhere));
+        assert_eq!(place("[::1]:0"), Ok(Place::At("[::1]:0".parse().unwrap())));
+        assert!(place("on").unwrap_err().contains("it must be off, or an address and a port"));
     }
 
     #[test]

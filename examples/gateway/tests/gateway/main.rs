@@ -2,8 +2,10 @@
 
 #![cfg(unix)]
 
+mod admin;
 mod alone;
 mod arguments;
+mod page;
 #[cfg(test)]
 #[path = "../../../../tests/servers/support/port.rs"]
 mod port;

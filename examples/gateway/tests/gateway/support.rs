@@ -31,6 +31,8 @@ impl Drop for Process {
 pub(crate) struct Gateway {
     process: Process,
     pub(crate) address: SocketAddr,
+    /// Where its admin listener is, if it has one.
+    pub(crate) admin: Option<SocketAddr>,
     /// What it printed at the start.
     pub(crate) banner: String,
 }
@@ -49,7 +51,10 @@ impl Gateway {
         }
         let first = banner.lines().next().unwrap_or_default();
         let address = first.rsplit_once("http://").expect("an address").1.parse();
-        Self { address: address.expect("an address"), process, banner }
+        let admin = banner.lines().find_map(|line| line.strip_prefix("  admin    http://"));
+        let admin = admin.map(|rest| rest.split('/').next().unwrap_or_default());
+        let admin = admin.map(|address| address.parse().expect("an address"));
+        Self { address: address.expect("an address"), admin, process, banner }
     }
 
     pub(crate) fn get(&self, path: &str) -> Response {
@@ -63,11 +68,7 @@ impl Gateway {
 
     /// Sends a request, and does not wait for its response.
     pub(crate) fn begin(&self, head: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(self.address).expect("the gateway accepts");
-        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
-        let request = format!("{head}host: gateway\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).expect("the gateway reads");
-        stream
+        begin(self.address, &format!("{head}host: gateway\r\n"), "")
     }
 
     pub(crate) fn terminate(&self) {
@@ -93,14 +94,42 @@ impl Gateway {
     }
 }
 
-/// Runs the gateway to its end.
-pub(crate) fn run(args: &[&str]) -> Output {
-    gateway(args).output().expect("the gateway can be run")
+/// Sends a request line and headers, each with its line end, and a body, and does not wait for the
+/// response.
+pub(crate) fn begin(address: SocketAddr, head: &str, body: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).expect("the gateway accepts");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+    let length = body.len();
+    let request = format!("{head}connection: close\r\ncontent-length: {length}\r\n\r\n{body}");
+    stream.write_all(request.as_bytes()).expect("the gateway reads");
+    stream
 }
 
-fn gateway(args: &[&str]) -> Command {
+/// Runs the gateway to its end, which is to come by itself.
+pub(crate) fn run(args: &[&str]) -> Output {
+    run_with(gateway(args))
+}
+
+pub(crate) fn run_with(mut command: Command) -> Output {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = Process(command.spawn().expect("the gateway can be run"));
+    eventually(|| process.0.try_wait().is_ok_and(|status| status.is_some()));
+    let status = process.0.wait().expect("it can be waited for");
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    process.0.stdout.take().expect("a pipe").read_to_end(&mut stdout).expect("its output");
+    process.0.stderr.take().expect("a pipe").read_to_end(&mut stderr).expect("its log");
+    Output { status, stdout, stderr }
+}
+
+/// The program, without what the environment says.
+pub(crate) fn gateway(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate-gateway"));
-    command.args(args).env_remove("RUST_LOG").stdin(Stdio::null());
+    command.args(args).env_remove("RUST_LOG").env_remove("TOLLGATE_ADMIN_TOKEN");
+    // Many run at a time here.
+    if !args.contains(&"--admin") {
+        command.args(["--admin", "off"]);
+    }
+    command.stdin(Stdio::null());
     command
 }
 

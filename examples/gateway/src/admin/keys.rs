@@ -1,0 +1,134 @@
+//! Looking at a key, and resetting it.
+
+use std::{borrow::Cow, net::IpAddr};
+
+use axum::{Json, extract::State, http::StatusCode, response::IntoResponse};
+use serde::{Deserialize, Serialize};
+use tollgate::{Key, Limit, PeerIp, StoreError, Tier};
+
+use super::Panel;
+
+/// Whom to ask about.
+#[derive(Deserialize)]
+pub(super) struct Whom {
+    policy: String,
+    limit: String,
+    key: String,
+    #[serde(default)]
+    tier: String,
+}
+
+/// Where a key stands with a limit.
+#[derive(Serialize)]
+struct Stands {
+    key: String,
+    remaining: u64,
+    of: u64,
+    /// Until all is back, and, if nothing is left, until a unit is.
+    reset_seconds: f64,
+    wait_seconds: Option<f64>,
+    locked_seconds: Option<f64>,
+}
+
+/// Why not.
+pub(super) struct Problem(StatusCode, Cow<'static, str>);
+
+#[derive(Serialize)]
+struct Told<'a> {
+    error: &'a str,
+}
+
+pub(super) async fn look(
+    State(panel): State<Panel>,
+    Json(whom): Json<Whom>,
+) -> Result<impl IntoResponse, Problem> {
+    let (limit, key) = find(&panel, &whom)?;
+    stands(&panel, &limit, key).await
+}
+
+/// Gives back all that the key has taken, and lifts its lock.
+pub(super) async fn reset(
+    State(panel): State<Panel>,
+    Json(whom): Json<Whom>,
+) -> Result<impl IntoResponse, Problem> {
+    let (limit, key) = find(&panel, &whom)?;
+    panel.limiter.reset(&limit, key.clone()).await.map_err(failed)?;
+    tracing::info!(policy = whom.policy, limit = whom.limit, ?key, "a key was reset");
+    stands(&panel, &limit, key).await
+}
+
+async fn stands(panel: &Panel, limit: &Limit, key: Key) -> Result<Json<Stands>, Problem> {
+    let shown = key.as_str().to_owned();
+    let look = panel.limiter.look(limit, key).await.map_err(failed)?;
+    // Also of a shadow, which binds nobody.
+    let verdict = look.verdicts().first().ok_or(NOT_THERE)?;
+    let standing = verdict.standing();
+    Ok(Json(Stands {
+        key: shown,
+        remaining: standing.remaining(),
+        of: verdict.quota().capacity(),
+        reset_seconds: standing.reset().as_secs_f64(),
+        wait_seconds: standing.wait().map(|wait| wait.as_secs_f64()),
+        locked_seconds: verdict.locked().map(|left| left.as_secs_f64()),
+    }))
+}
+
+const NOT_THERE: Problem =
+    Problem(StatusCode::NOT_FOUND, Cow::Borrowed("no such limit applies to this key"));
+
+/// The limit that applies to the key, and the key.
+fn find(panel: &Panel, whom: &Whom) -> Result<(Limit, Key), Problem> {
+    let key = key(&whom.key).ok_or(Problem(
+        StatusCode::BAD_REQUEST,
+        Cow::Borrowed("a key is an address, or a kind and an identity, such as tenant:acme"),
+    ))?;
+    let policies = panel.policies.load();
+    let policy = policies.policy(&whom.policy).ok_or(NOT_THERE)?;
+    let tier = (!whom.tier.is_empty()).then(|| Tier::new(whom.tier.clone()));
+    let limit = panel.limiter.limit_for(policy, &whom.limit, tier.as_ref(), &key);
+    Ok((limit.ok_or(NOT_THERE)?, key))
+}
+
+/// The key that is meant by `text`: an address as extractors count it, an IPv6 one by its /64.
+fn key(text: &str) -> Option<Key> {
+    let text = text.trim();
+    let address = text.strip_prefix("ip:").unwrap_or(text);
+    if let Ok(address) = address.parse::<IpAddr>() {
+        return Some(PeerIp::key(address));
+    }
+    let (kind, identity) = text.split_once(':')?;
+    (!kind.is_empty() && !identity.is_empty()).then(|| Key::new(kind, identity))
+}
+
+fn failed(error: StoreError) -> Problem {
+    Problem(StatusCode::SERVICE_UNAVAILABLE, error.to_string().into())
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> axum::response::Response {
+        (self.0, Json(Told { error: &self.1 })).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read() {
+        for (text, expected) in [
+            ("192.0.2.7", "ip:192.0.2.7"),
+            (" ip:192.0.2.7 ", "ip:192.0.2.7"),
+            ("::ffff:192.0.2.7", "ip:192.0.2.7"),
+            ("2001:db8:0:1:2::3", "ip:2001:db8:0:1::/64"),
+            ("ip:2001:db8:0:1:2::3", "ip:2001:db8:0:1::/64"),
+            ("ip:2001:db8:0:1::/64", "ip:2001:db8:0:1::/64"),
+            ("tenant:a{b", "tenant:a%7bb"),
+        ] {
+            assert_eq!(key(text).unwrap().as_str(), expected, "{text}");
+        }
+        for text in ["", "bob", ":", "id:", ":bob"] {
+            assert!(key(text).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The page that is served where nothing else is.
+
+use std::{fmt::Write as _, net::SocketAddr};
+
+use axum::{
+    Extension,
+    extract::State,
+    http::{
+        HeaderMap,
+        header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION},
+    },
+};
+use tollgate::Decision;
+
+use crate::banner::reachable;
+
+/// Tells what is left, and what the page got: the decision and the headers.
+pub(crate) async fn page(
+    State(admin): State<Option<SocketAddr>>,
+    Extension(decision): Extension<Decision>,
+    headers: HeaderMap,
+) -> String {
+    let mut text = match decision.binding() {
+        Some(verdict) => {
+            let (left, of) = (verdict.standing().remaining(), verdict.quota().capacity());
+            format!("hello, {left} of {of} requests left\n")
+        }
+        None => "hello, nobody counts: the limits cannot be checked right now\n".to_owned(),
+    };
+    // Writing to memory does not fail.
+    let _ = tell(&mut text, &decision, &headers);
+    // Who may not reach the page need not know where it is.
+    if let Some(admin) = admin.filter(|admin| admin.ip().is_loopback()) {
+        let _ = write!(text, "\nlive page  http://{}/\n", reachable(admin));
+    }
+    text
+}
+
+fn tell(text: &mut String, decision: &Decision, headers: &HeaderMap) -> std::fmt::Result {
+    let (outcome, source) = (decision.outcome(), decision.source());
+    writeln!(
+        text,
+        "\ndecision   {outcome:?} by policy \"{}\" (asked: {source:?})",
+        decision.policy()
+    )?;
+    for verdict in decision.verdicts() {
+        let standing = verdict.standing();
+        let (left, of) = (standing.remaining(), verdict.quota().capacity());
+        let back = standing.reset();
+        writeln!(
+            text,
+            "  limit \"{}\": {left} of {of} left, all are back in {back:.1?}",
+            verdict.name()
+        )?;
+    }
+    writeln!(text, "\nheaders that came here")?;
+    for (name, value) in headers {
+        let secret = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION].contains(name);
+        let value =
+            if secret { "(not shown)".into() } else { String::from_utf8_lossy(value.as_bytes()) };
+        writeln!(text, "  {name}: {value}")?;
+    }
+    Ok(())
+}
