@@ -41,6 +41,16 @@ impl Binary {
         })
     }
 
+    /// Whether it was built with TLS: then it lacks a certificate, and ends without one.
+    #[cfg(feature = "tls")]
+    pub(crate) fn has_tls(&self) -> bool {
+        let arguments = ["--port", "0", "--tls-port", "1", "--save", ""];
+        let output = Command::new(&self.path).args(arguments).current_dir(env::temp_dir()).output();
+        let output = output.expect("the server can be run");
+        let said = [output.stdout, output.stderr].concat();
+        String::from_utf8_lossy(&said).contains("tls-cert-file")
+    }
+
     /// The options every server is started with: nothing on disk, everything permitted.
     pub(crate) fn options(&self) -> &'static [&'static str] {
         const ALL: [&str; 6] =

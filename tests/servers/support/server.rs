@@ -35,6 +35,12 @@ pub(crate) struct RedisServer {
 }
 
 impl RedisServer {
+    /// Whether the server program was built with TLS.
+    #[cfg(feature = "tls")]
+    pub(crate) fn has_tls() -> bool {
+        Binary::find().has_tls()
+    }
+
     /// Starts a server and waits until it answers.
     pub(crate) async fn start() -> Self {
         Self::start_with(&[]).await
