@@ -2,7 +2,7 @@
 
 use http::{HeaderName, Request};
 use tollgate::{ApiKeyLayer, ApiKeys, Tier};
-use tower::{ServiceBuilder, layer::util::Stack};
+use tower::layer::util::Stack;
 
 use super::{Inner, Lines, request, send};
 
@@ -64,6 +64,7 @@ async fn the_innermost_layer_that_knows_the_caller_says_the_tier() {
 async fn keys_and_tokens_stand_side_by_side() {
     use serde_json::json;
     use tollgate::{Claims, JwtKeys, JwtLayer, ManualClock};
+    use tower::ServiceBuilder;
 
     use super::jwt::{SECRET, but, signed};
 
