@@ -89,8 +89,9 @@ async fn the_documented_rights_are_enough_for_all_there_is() {
     let log = server.command(&["ACL", "LOG"]);
     let lines: Vec<_> = log.lines().collect();
     // The client tells its name where it may.
-    let refused =
-        |pair: &[&str]| pair[0] == "object" && !["client|setinfo", "client"].contains(&pair[1]);
+    // Before 7.0 the log has no names of subcommands.
+    let naming = if server.version() < (7, 0) { "client" } else { "client|setinfo" };
+    let refused = |pair: &[&str]| pair[0] == "object" && pair[1] != naming;
     assert!(!lines.windows(2).any(refused), "{log}");
 }
 
