@@ -50,18 +50,21 @@ pub(super) fn policies(config: &Config, extractors: &Extractors) -> Result<Polic
 fn by_route(config: &Config, built: &[Policy]) -> Result<PolicySet, Fault> {
     let policies = || config.policies.iter().zip(built);
     let otherwise = policies().find(|(config, _)| config.otherwise).map(|(_, policy)| policy);
-    let routes: Vec<(Path, &String, &Policy)> = policies()
-        .enumerate()
-        .flat_map(|(at, (config, policy))| {
-            let path = Path::default().field("policy").item(at).field("routes");
-            let routes = config.routes.iter().enumerate();
-            routes.map(move |(at, route)| (path.item(at), route, policy))
-        })
-        .collect();
+    let exempt = Path::default().field("exempt");
+    let exempt = config.exempt.iter().enumerate().map(|(at, route)| (exempt.item(at), route, None));
+    let limited = policies().enumerate().flat_map(|(at, (config, policy))| {
+        let path = Path::default().field("policy").item(at).field("routes");
+        let routes = config.routes.iter().enumerate();
+        routes.map(move |(at, route)| (path.item(at), route, Some(policy)))
+    });
+    let routes: Vec<(Path, &String, Option<&Policy>)> = exempt.chain(limited).collect();
     let build = |count: usize| {
         let mut set = PolicySet::builder();
         for (_, route, policy) in &routes[..count] {
-            set = set.route(*route, Policy::clone(policy));
+            set = match policy {
+                Some(policy) => set.route(*route, Policy::clone(policy)),
+                None => set.exempt(*route),
+            };
         }
         if let Some(policy) = otherwise {
             set = set.otherwise(policy.clone());

@@ -18,6 +18,8 @@ pub struct ConfigError {
     field: String,
     what: String,
     cause: Option<io::ErrorKind>,
+    /// The value that it is about, of a configuration that was built.
+    path: Option<Path>,
 }
 
 impl ConfigError {
@@ -37,6 +39,43 @@ impl ConfigError {
     #[must_use]
     pub const fn io_kind(&self) -> Option<io::ErrorKind> {
         self.cause
+    }
+
+    /// The same, with the line and the values as this text in TOML has them, of which the
+    /// [`Config`](super::Config) that was built is a part: its tables stand at the top, among others.
+    ///
+    /// ```
+    /// use serde::Deserialize;
+    /// use tollgate::config::{Config, Extractors, PolicyConfig};
+    ///
+    /// /// A program's own file.
+    /// #[derive(Deserialize)]
+    /// struct Settings {
+    ///     listen: String,
+    ///     policy: Vec<PolicyConfig>,
+    /// }
+    ///
+    /// let text = r#"
+    /// listen = "[::]:80"
+    ///
+    /// [[policy]]
+    /// name = "api"
+    /// otherwise = true
+    /// limit = [{ name = "requests", key = "ip", quota = "60/min" }]
+    /// "#;
+    /// let settings: Settings = toml::from_str(text)?;
+    /// let mut limits = Config::default();
+    /// limits.policies = settings.policy;
+    /// let error = limits.build(&Extractors::new()).unwrap_err().in_text(text);
+    /// assert_eq!(error.line(), Some(7));
+    /// # Ok::<(), toml::de::Error>(())
+    /// ```
+    #[must_use]
+    pub fn in_text(self, text: &str) -> Self {
+        match self.path {
+            Some(path) => Self::of_fault_in(Fault { path, what: self.what }, text),
+            None => self,
+        }
     }
 
     pub(super) fn unreadable(cause: &io::Error) -> Self {
@@ -62,11 +101,14 @@ impl ConfigError {
     }
 
     pub(super) fn of_fault(fault: Fault, document: Option<&Document<'_>>) -> Self {
-        let Some(document) = document else {
-            return Self { field: fault.path.to_string(), ..Self::new(fault.what) };
+        let (whose, field) = match document {
+            Some(document) => {
+                let (whose, field, _) = document.describe(&fault.path);
+                (whose, field)
+            }
+            None => (String::new(), fault.path.to_string()),
         };
-        let (whose, field, _) = document.describe(&fault.path);
-        Self { whose, field, ..Self::new(fault.what) }
+        Self { whose, field, path: Some(fault.path), ..Self::new(fault.what) }
     }
 
     /// The same, in a text that somebody wrote.
@@ -89,6 +131,7 @@ impl ConfigError {
             field: String::new(),
             what,
             cause: None,
+            path: None,
         }
     }
 }

@@ -158,7 +158,7 @@ impl Config {
     /// # Errors
     ///
     /// If a value cannot be used. The message names the policy, the limit and the field; lines are known
-    /// to [`from_toml`] and [`from_file`] only.
+    /// to [`from_toml`] and [`from_file`], and found by [`ConfigError::in_text`].
     pub fn build(&self, extractors: &Extractors) -> Result<PolicySet, ConfigError> {
         build::policies(self, extractors).map_err(|fault| {
             // As TOML, so that values look the same, wherever they came from.

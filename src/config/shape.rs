@@ -16,6 +16,9 @@ pub struct Config {
     /// Where the addresses of clients come from. Default: the peer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_ip: Option<ClientIpConfig>,
+    /// Routes that no policy applies to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exempt: Vec<String>,
     /// The policies, at least one.
     #[serde(default, rename = "policy", skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PolicyConfig>,

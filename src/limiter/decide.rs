@@ -61,7 +61,8 @@ impl Limiter {
 
     /// Decides about a request by the policy of its route, if one applies to it.
     pub fn decide_by(&self, policies: &PolicySet, head: RequestHead<'_>) -> Deciding {
-        if let Some(Match { policy, template, params }) = policies.matched(head) {
+        if let Some(Match { policy, template, params, .. }) = policies.matched(head) {
+            let Some(policy) = policy else { return self.pass(head) };
             let route = Route { template, params: &params };
             return self.decide(policy, head.on(&route));
         }

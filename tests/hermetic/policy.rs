@@ -7,6 +7,7 @@ mod changed;
 mod changed_windows;
 mod charge;
 mod drawn_keys;
+mod exempt;
 mod missing_key;
 mod quota;
 mod reload;

@@ -6,6 +6,8 @@ use super::extractors;
 
 /// With every field.
 const FULL: &str = r#"
+exempt = ["GET /healthz"]
+
 [client_ip]
 header = "x-forwarded-for"
 trusted = ["10.0.0.0/8", "::1"]

@@ -1,5 +1,7 @@
 //! Which policy applies to which requests.
 
+mod grammar;
+
 use std::{
     collections::{HashMap, HashSet},
     fmt,
@@ -7,9 +9,10 @@ use std::{
 };
 
 use http::Method;
-use matchit::{InsertError, Router};
+use matchit::Router;
 use smallvec::SmallVec;
 
+use self::grammar::{add, by_rank, parse};
 use super::{Policy, PolicyError};
 use crate::key::RequestHead;
 
@@ -24,7 +27,8 @@ use crate::key::RequestHead;
 /// `{*rest}` takes an empty rest as well, since `nest_service` does: `/files/{*path}` is also `/files/`. Where
 /// a handler takes `any` method, name none here either: clients may send methods of their own.
 ///
-/// To a request that no route takes, the policy that was named [`otherwise`](PolicySetBuilder::otherwise)
+/// A route may be [exempt](PolicySetBuilder::exempt): no policy applies to it. To a request that no
+/// route takes, the policy that was named [`otherwise`](PolicySetBuilder::otherwise)
 /// applies; without one, no limit does.
 ///
 /// The layer stands around the whole router: within a nested one, paths lack what they were nested under.
@@ -53,12 +57,19 @@ pub struct PolicySet(Arc<Inner>);
 struct Inner {
     policies: Vec<Policy>,
     otherwise: Option<Policy>,
-    /// The templates of all routes, and the places of their policies.
-    routes: Vec<(Box<str>, usize)>,
+    routes: Vec<Route>,
     /// The routes of each method that has routes of its own, those without methods among them.
     methods: HashMap<Method, Router<usize>>,
     /// Those without methods.
     any: Router<usize>,
+}
+
+struct Route {
+    /// As it was given.
+    text: Box<str>,
+    template: Box<str>,
+    /// The place of its policy; an exempt one has none.
+    policy: Option<usize>,
 }
 
 impl PolicySet {
@@ -93,18 +104,33 @@ impl PolicySet {
     #[must_use]
     pub fn find(&self, head: RequestHead<'_>) -> Option<(&Policy, Option<&str>)> {
         match self.matched(head) {
-            Some(Match { policy, template, .. }) => Some((policy, Some(template))),
+            Some(Match { policy, template, .. }) => Some((policy?, Some(template))),
             None => self.otherwise().map(|policy| (policy, None)),
         }
+    }
+
+    /// The route that a request takes, exempt or not, as it was given: for a service that does more by
+    /// routes than limit, so that both go by the same one.
+    ///
+    /// ```
+    /// # use tollgate::{PolicySet, RequestHead};
+    /// let policies = PolicySet::builder().exempt("GET,POST /users/{id}").build()?;
+    /// let request = http::Request::get("/users/7").body(()).unwrap();
+    /// assert_eq!(policies.route_of(RequestHead::new(&request)), Some("GET,POST /users/{id}"));
+    /// # Ok::<(), tollgate::PolicyError>(())
+    /// ```
+    #[must_use]
+    pub fn route_of(&self, head: RequestHead<'_>) -> Option<&str> {
+        self.matched(head).map(|found| found.route)
     }
 
     /// The route that a request takes.
     pub(crate) fn matched<'p>(&self, head: RequestHead<'p>) -> Option<Match<'_, 'p>> {
         let router = self.0.methods.get(head.method()).unwrap_or(&self.0.any);
         let found = router.at(head.uri().path()).ok()?;
-        let (template, policy) = &self.0.routes[*found.value];
-        let params = found.params.iter().collect();
-        Some(Match { policy: &self.0.policies[*policy], template, params })
+        let Route { text, template, policy } = &self.0.routes[*found.value];
+        let policy = policy.map(|policy| &self.0.policies[policy]);
+        Some(Match { policy, route: text, template, params: found.params.iter().collect() })
     }
 
     /// The policy for the others.
@@ -115,7 +141,9 @@ impl PolicySet {
 
 /// The route that a request takes.
 pub(crate) struct Match<'s, 'p> {
-    pub(crate) policy: &'s Policy,
+    /// None, if it is exempt.
+    pub(crate) policy: Option<&'s Policy>,
+    route: &'s str,
     pub(crate) template: &'s str,
     pub(crate) params: SmallVec<[(&'s str, &'p str); 4]>,
 }
@@ -143,14 +171,29 @@ impl fmt::Debug for PolicySet {
 #[derive(Debug, Default)]
 #[must_use]
 pub struct PolicySetBuilder {
-    routes: Vec<(String, Policy)>,
+    routes: Vec<(String, Option<Policy>)>,
     otherwise: Option<Policy>,
 }
 
 impl PolicySetBuilder {
     /// The policy of a route: a path, or methods, a space and a path. One policy may have several.
     pub fn route(mut self, route: impl Into<String>, policy: Policy) -> Self {
-        self.routes.push((route.into(), policy));
+        self.routes.push((route.into(), Some(policy)));
+        self
+    }
+
+    /// A route that no policy applies to, also where there is one [`otherwise`](Self::otherwise): the
+    /// checks of an orchestrator, say.
+    ///
+    /// ```
+    /// # use tollgate::{Limit, PeerIp, Policy, PolicySet, Quota};
+    /// # let limit = Limit::new("requests", Quota::per_second(5));
+    /// # let api = Policy::new("api").limit(PeerIp, limit).build()?;
+    /// let policies = PolicySet::builder().exempt("GET /healthz").otherwise(api).build()?;
+    /// # Ok::<(), tollgate::PolicyError>(())
+    /// ```
+    pub fn exempt(mut self, route: impl Into<String>) -> Self {
+        self.routes.push((route.into(), None));
         self
     }
 
@@ -170,14 +213,17 @@ impl PolicySetBuilder {
         let mut policies: Vec<Policy> = Vec::new();
         let mut routes = Vec::new();
         let mut parsed = Vec::new();
-        let all = self.routes.iter().map(|(_, policy)| policy).chain(&self.otherwise);
+        let all =
+            self.routes.iter().filter_map(|(_, policy)| policy.as_ref()).chain(&self.otherwise);
         for policy in all {
             place_of(&mut policies, policy)?;
         }
         for (text, policy) in &self.routes {
             let (methods, path) = parse(text)?;
             parsed.push((text, methods, path));
-            routes.push((path.into(), place_of(&mut policies, policy)?));
+            let policy =
+                policy.as_ref().map(|policy| place_of(&mut policies, policy)).transpose()?;
+            routes.push(Route { text: text.as_str().into(), template: path.into(), policy });
         }
         let mut named: HashSet<Method> =
             parsed.iter().flat_map(|(_, methods, _)| methods.iter().cloned()).collect();
@@ -210,35 +256,6 @@ impl PolicySetBuilder {
     }
 }
 
-/// The methods that there are (IANA HTTP Method Registry), and `PURGE`, which caches know.
-const METHODS: &str = "ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT CONNECT COPY DELETE GET HEAD LABEL \
-    LINK LOCK MERGE MKACTIVITY MKCALENDAR MKCOL MKREDIRECTREF MKWORKSPACE MOVE OPTIONS ORDERPATCH PATCH \
-    POST PRI PROPFIND PROPPATCH PURGE PUT QUERY REBIND REPORT SEARCH TRACE UNBIND UNCHECKOUT UNLINK \
-    UNLOCK UPDATE UPDATEREDIRECTREF VERSION-CONTROL";
-
-type Parsed<'a> = (&'a String, Vec<Method>, &'a str);
-
-/// The places of the routes that take a method, or any: of one path, only those that come first, by
-/// the method, by `GET` for `HEAD`, and without a method.
-fn by_rank(parsed: &[Parsed<'_>], method: Option<&Method>) -> Vec<usize> {
-    let rank = |methods: &[Method]| match method {
-        Some(method) if methods.contains(method) => Some(0),
-        Some(&Method::HEAD) if methods.contains(&Method::GET) => Some(1),
-        _ => methods.is_empty().then_some(2),
-    };
-    let mut best: HashMap<&str, u8> = HashMap::new();
-    let mut ranked = Vec::new();
-    for (at, (_, methods, path)) in parsed.iter().enumerate() {
-        if let Some(rank) = rank(methods) {
-            let first = best.entry(path).or_insert(rank);
-            *first = rank.min(*first);
-            ranked.push((at, rank, *path));
-        }
-    }
-    let first = |(_, rank, path): &(usize, u8, &str)| best.get(path) == Some(rank);
-    ranked.into_iter().filter(first).map(|(at, ..)| at).collect()
-}
-
 fn place_of(policies: &mut Vec<Policy>, policy: &Policy) -> Result<usize, PolicyError> {
     match policies.iter().position(|other| other.name() == policy.name()) {
         Some(at) if Arc::ptr_eq(&policies[at].0, &policy.0) => Ok(at),
@@ -251,63 +268,4 @@ fn place_of(policies: &mut Vec<Policy>, policy: &Policy) -> Result<usize, Policy
             Ok(policies.len() - 1)
         }
     }
-}
-
-/// Methods, none of which stand for all, and a path.
-fn parse(route: &str) -> Result<(Vec<Method>, &str), PolicyError> {
-    let fault = |what: &str| {
-        PolicyError::new(format!(
-            "the route `{route}` {what}: it must be a path such as `/users/{{id}}`, alone or behind \
-             methods, as in `GET,POST /users`"
-        ))
-    };
-    let (methods, path) = match route.rsplit_once(' ') {
-        Some((methods, path)) => (methods.split(',').map(str::trim).collect(), path),
-        None => (Vec::new(), route),
-    };
-    if !path.starts_with('/') {
-        return Err(fault("has no path that begins with `/`"));
-    }
-    let old = |segment: &str| segment.starts_with([':', '*']);
-    if let Some(segment) = path.split('/').find(|segment| old(segment)) {
-        return Err(fault(&format!(
-            "has the segment `{segment}`: a parameter is written as `{{name}}` or `{{*name}}`"
-        )));
-    }
-    if path.contains(['?', '#']) {
-        return Err(fault("has a path with `?` or `#`"));
-    }
-    let mut parsed = Vec::new();
-    for text in methods {
-        let capitals = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase());
-        if capitals && !METHODS.split(' ').any(|known| known == text) {
-            return Err(fault(&format!(
-                "has the method `{text}`, which there is not (without any, a route takes them all)"
-            )));
-        }
-        // `http` takes methods of any spelling, and tells them apart by it.
-        let known = text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
-        let method = text.parse::<Method>().ok().filter(|_| known && !text.is_empty());
-        let method = method.ok_or_else(|| fault("has a method that is not in capital letters"))?;
-        if parsed.contains(&method) {
-            return Err(fault("names a method twice"));
-        }
-        parsed.push(method);
-    }
-    Ok((parsed, path))
-}
-
-fn add(router: &mut Router<usize>, at: usize, route: &str, path: &str) -> Result<(), PolicyError> {
-    router.insert(path, at).map_err(|error| {
-        let what = match error {
-            InsertError::Conflict { with } => format!("cannot be told from `{with}`"),
-            InsertError::InvalidParamSegment => {
-                "has a segment with more than one parameter, or with text beside it".to_owned()
-            }
-            InsertError::InvalidParam => "has a parameter without a name".to_owned(),
-            InsertError::InvalidCatchAll => "has a `{*rest}` that is not at its end".to_owned(),
-            other => format!("cannot be used: {other}"),
-        };
-        PolicyError::new(format!("the route `{route}` {what}"))
-    })
 }
