@@ -22,6 +22,7 @@ use crate::{
     admin::Watch,
     args::Args,
     demo,
+    log::X_REQUEST_ID,
     proxy::{Proxy, Upstream, target},
 };
 
@@ -63,18 +64,22 @@ pub(crate) async fn redis(url: &str) -> Result<Limiter, StoreError> {
 /// The upstream as the arguments have it, if they do.
 pub(crate) fn proxy(args: &Args) -> Result<Option<Proxy>, Box<dyn Error>> {
     let Some(url) = &args.upstream else { return Ok(None) };
-    // A socket of Unix, which is a proxy as well, is nothing that is listened on.
-    let ranges = args.trust.iter().map(|range| range.trim()).filter(|range| *range != "unix:");
-    let trusted: Result<_, _> = ranges.map(network).collect();
     let upstream = Upstream {
         connect_timeout: args.connect_timeout,
         response_timeout: args.response_timeout,
         max_body: args.max_body,
         host: args.host.clone(),
-        trusted: trusted?,
+        trusted: trusted(args)?,
         ..Upstream::new(url)
     };
     Ok(Some(upstream.build()?))
+}
+
+/// The proxies whose word is taken.
+pub(crate) fn trusted(args: &Args) -> Result<Vec<IpNet>, AddrParseError> {
+    // A socket of Unix, which is a proxy as well, is nothing that is listened on.
+    let ranges = args.trust.iter().map(|range| range.trim()).filter(|range| *range != "unix:");
+    ranges.map(network).collect()
 }
 
 fn network(text: &str) -> Result<IpNet, AddrParseError> {
@@ -134,7 +139,8 @@ fn cors() -> CorsLayer {
         "ratelimit",
         "ratelimit-policy",
     ];
-    let exposed = limits.map(HeaderName::from_static).into_iter().chain([RETRY_AFTER]);
+    let others = [RETRY_AFTER, X_REQUEST_ID];
+    let exposed = limits.map(HeaderName::from_static).into_iter().chain(others);
     CorsLayer::new()
         .allow_origin(Any)
         .allow_headers(Any)

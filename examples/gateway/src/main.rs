@@ -6,24 +6,17 @@ mod app;
 mod args;
 mod banner;
 mod demo;
+mod log;
 mod proxy;
 mod serve;
 
-use std::{
-    env,
-    error::Error,
-    io::{self, IsTerminal as _},
-    process::ExitCode,
-};
+use std::{error::Error, process::ExitCode};
 
 use clap::Parser as _;
 use tokio::net::TcpListener;
 use tollgate::{Limiter, MemoryStore, PolicyHandle};
-use tracing_subscriber::{
-    filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _,
-};
 
-use crate::{admin::Admin, args::Args};
+use crate::{admin::Admin, args::Args, log::Requests};
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -38,10 +31,11 @@ fn main() -> ExitCode {
 
 #[tokio::main]
 async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    log()?;
+    log::start(args.log_format)?;
     // What cannot be right at any time is the command line's fault, and ends here.
     let policy = app::policy(args).unwrap_or_else(|error| args::reject(error));
     let proxy = app::proxy(args).unwrap_or_else(|error| args::reject(error));
+    let trusted = app::trusted(args).unwrap_or_else(|error| args::reject(error));
     let limiter = match &args.redis {
         Some(url) => app::redis(url)
             .await
@@ -55,7 +49,8 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let admin_at = admin.as_ref().map(Admin::address);
     let watch = admin.as_ref().map(Admin::watch).unwrap_or_default();
     let policies = PolicyHandle::new(policy);
-    let app = app::router(&policies, &limiter, proxy, (watch, admin_at));
+    let app = app::router(&policies, &limiter, proxy, (watch, admin_at))
+        .layer(Requests::new(trusted, args.log_requests));
     let admin = admin.map(|admin| admin.serve(&limiter, &policies));
     // Who reads that it runs may end it at once.
     let stop = serve::asked_to_stop()?;
@@ -65,19 +60,5 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         admin.abort();
     }
     limiter.shutdown().await;
-    Ok(())
-}
-
-/// Logs to the standard error what `RUST_LOG` asks for, such as `info,tollgate=debug`.
-fn log() -> Result<(), Box<dyn Error>> {
-    let wanted = env::var("RUST_LOG").unwrap_or_else(|_| "info".to_owned());
-    let filter = wanted.parse::<Targets>();
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal());
-    tracing_subscriber::registry()
-        .with(lines)
-        .with(filter.map_err(|cause| format!("RUST_LOG={wanted}: {cause}"))?)
-        .init();
     Ok(())
 }

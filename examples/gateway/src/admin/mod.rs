@@ -10,7 +10,7 @@ mod live;
 mod top;
 mod watch;
 
-use std::{error::Error, io::ErrorKind, net::SocketAddr, sync::Arc};
+use std::{error::Error, future, io::ErrorKind, net::SocketAddr, sync::Arc};
 
 use axum::{
     Router, middleware,
@@ -25,6 +25,7 @@ use self::{board::Board, guard::Guard};
 use crate::{
     app,
     args::{self, Args},
+    serve,
 };
 
 /// Where it listens, if nobody says otherwise.
@@ -98,7 +99,8 @@ impl Admin {
         Watch::new(&self.board)
     }
 
-    /// Serves until the task is aborted; a page that is open would keep it from ending.
+    /// Serves until the task is aborted: not to the end of what is in flight, as a page that is open
+    /// has none.
     pub(crate) fn serve(self, limiter: &Limiter, policies: &PolicyHandle) -> JoinHandle<()> {
         let Self { listener, guard, board, .. } = self;
         let (limiter, policies) = (limiter.clone(), policies.clone());
@@ -106,13 +108,8 @@ impl Admin {
         let panel = Panel { board, limiter, policies, viewers };
         let app = router(&panel, guard);
         tokio::spawn(async move {
-            let serve = axum::serve(listener, app);
             tokio::select! {
-                served = serve.into_future() => {
-                    if let Err(error) = served {
-                        tracing::error!(%error, "the admin listener ended");
-                    }
-                }
+                () = serve::until(future::pending(), listener, app) => {}
                 () = panel.board.keep(&panel.limiter, &panel.policies) => {}
             }
         })

@@ -7,7 +7,7 @@ use std::{error::Error, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{CommandFactory as _, Parser, error::ErrorKind};
 use tollgate::{ClientIp, OnFailure, Quota, key::TrustError};
 
-use crate::admin::Place;
+use crate::{admin::Place, log::Format};
 
 /// Limits requests for each client address, to an upstream or, without one, to a demo page.
 #[derive(Parser)]
@@ -68,6 +68,14 @@ pub(crate) struct Args {
     /// `TOLLGATE_ADMIN_TOKEN` has it
     #[arg(long, value_name = "PATH")]
     pub(crate) admin_token_file: Option<PathBuf>,
+
+    /// How lines of the log look; `RUST_LOG` says which there are, such as `info,tollgate=debug`
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Pretty)]
+    pub(crate) log_format: Format,
+
+    /// Log a line for each request: method, path, status, time, address, and the request's id
+    #[arg(long)]
+    pub(crate) log_requests: bool,
 }
 
 /// Ends the process as a wrong argument does: with the message and status 2.

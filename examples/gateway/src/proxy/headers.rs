@@ -8,6 +8,8 @@ use axum::http::{
     },
 };
 
+use crate::log::X_REQUEST_ID;
+
 const OF_ONE_CONNECTION: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -132,6 +134,7 @@ pub(super) fn may_trail(name: &HeaderName) -> bool {
     ];
     !(OF_ONE_CONNECTION.contains(name)
         || *name == CONTENT_LENGTH
+        || *name == X_REQUEST_ID
         || NEVER.contains(&name.as_str())
         || super::forwarded::is_claim(name.as_str()))
 }

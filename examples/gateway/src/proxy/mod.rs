@@ -41,6 +41,7 @@ use self::{
     forwarded::Way,
     tunnel::Tunnel,
 };
+use crate::log::X_REQUEST_ID;
 
 /// Passes requests on to one upstream.
 #[derive(Clone)]
@@ -126,6 +127,7 @@ impl Inner {
         let (peer, trusted) = (peer.unwrap_or(unknown), &self.settings.trusted);
         // Read before those fields go that the connection names, and written after.
         let way = Way::read(&parts.headers, peer, named.as_deref(), trusted);
+        let id = parts.headers.remove(X_REQUEST_ID);
         headers::prepare(
             &mut parts.headers,
             client.version,
@@ -133,6 +135,7 @@ impl Inner {
             tunnel.map(|tunnel| &tunnel.protocol),
         );
         way.write(&mut parts.headers);
+        parts.headers.extend(id.map(|id| (X_REQUEST_ID, id)));
 
         let host = match &self.host {
             Some(host) => host.clone(),

@@ -4,10 +4,11 @@
 
 use std::{
     env, fs,
-    io::{BufRead as _, BufReader},
-    net::{SocketAddr, TcpListener},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
     path::PathBuf,
-    process,
+    process, thread,
+    time::{Duration, Instant},
 };
 
 use crate::support::{Gateway, Response, begin, eventually, gateway, run, run_with};
@@ -271,6 +272,36 @@ fn not_too_many_pages_are_open_at_a_time() {
     // Who has closed a page makes room for another.
     pages.pop();
     eventually(|| open().0.contains(" 200 "));
+}
+
+/// On both listeners, who sends half of a head, or nothing, is closed after ten seconds, and who sends
+/// a large one at once.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a timeout is measured")]
+fn no_head_takes_for_ever() {
+    let (gateway, admin) = start(&LOCAL);
+    let listeners = [gateway.address, admin];
+    thread::scope(|scope| {
+        for (address, text) in
+            listeners.into_iter().flat_map(|at| [(at, ""), (at, "GET / HTTP/1.1\r\nhost: a\r\n")])
+        {
+            scope.spawn(move || {
+                let begun = Instant::now();
+                let mut stream = TcpStream::connect(address).expect("it accepts");
+                stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+                stream.write_all(text.as_bytes()).expect("it reads");
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).expect("it closes");
+                let taken = begun.elapsed().as_secs();
+                assert!((9..15).contains(&taken), "{address} after {text:?}: {taken} s, {answer}");
+            });
+        }
+    });
+    for address in listeners {
+        let fields = "x: y\r\n".repeat(150);
+        let head = format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\n{fields}");
+        assert_eq!(Response::read(begin(address, &head, "")).status, 431, "{address}");
+    }
 }
 
 #[test]

@@ -37,6 +37,7 @@ fn others() {
     rejected(&["--redis", "localhost"], &["--redis", "must begin with a scheme, as in `redis://`"]);
     rejected(&["--trust", "10.0.0.0/99"], &["\"10.0.0.0/99\"", "a range such as `10.0.0.0/8`"]);
     rejected(&["--on-failure", "panic"], &["'panic'", "allow, deny, local"]);
+    rejected(&["--log-format", "xml"], &["'xml'", "pretty, json"]);
     rejected(&["--on-failure", "local:2"], &["a local share of 2", "at most 1"]);
 }
 

@@ -7,5 +7,5 @@ mod ending;
 mod failures;
 mod fields;
 mod streams;
-mod support;
+pub(crate) mod support;
 mod uploads;

@@ -117,7 +117,9 @@ async fn trailers() {
     })
     .await;
     let mut sent = HeaderMap::new();
-    for name in ["x-sum", "x-forwarded-for", "host", "authorization", "content-type"] {
+    for name in
+        ["x-sum", "x-forwarded-for", "x-request-id", "host", "authorization", "content-type"]
+    {
         sent.insert(name, HeaderValue::from_static("6"));
     }
     for scheme in ["http", "h2c"] {
