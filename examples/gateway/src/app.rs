@@ -67,6 +67,7 @@ pub(crate) fn proxy(args: &Args) -> Result<Option<Proxy>, Box<dyn Error>> {
     let ranges = args.trust.iter().map(|range| range.trim()).filter(|range| *range != "unix:");
     let trusted: Result<_, _> = ranges.map(network).collect();
     let upstream = Upstream {
+        ca: args.upstream_ca.clone(),
         connect_timeout: args.connect_timeout,
         response_timeout: args.response_timeout,
         max_body: args.max_body,

@@ -8,6 +8,7 @@ mod banner;
 mod demo;
 mod proxy;
 mod serve;
+mod tls;
 
 use std::{
     env,

@@ -5,6 +5,7 @@
 mod admin;
 mod alone;
 mod arguments;
+mod authority;
 mod page;
 #[cfg(test)]
 #[path = "../../../../tests/servers/support/port.rs"]
