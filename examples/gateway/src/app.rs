@@ -65,6 +65,7 @@ pub(crate) async fn redis(url: &str) -> Result<Limiter, StoreError> {
 pub(crate) fn proxy(args: &Args) -> Result<Option<Proxy>, Box<dyn Error>> {
     let Some(url) = &args.upstream else { return Ok(None) };
     let upstream = Upstream {
+        ca: args.upstream_ca.clone(),
         connect_timeout: args.connect_timeout,
         response_timeout: args.response_timeout,
         max_body: args.max_body,

@@ -9,6 +9,7 @@ mod demo;
 mod log;
 mod proxy;
 mod serve;
+mod tls;
 
 use std::{error::Error, process::ExitCode};
 

@@ -36,9 +36,15 @@ pub(crate) struct Args {
     pub(crate) on_failure: OnFailure,
 
     /// Where requests go that are within the limit: `http://127.0.0.1:9000`, or
-    /// `h2c://127.0.0.1:9000` if it speaks HTTP/2, as gRPC needs
+    /// `h2c://127.0.0.1:9000` if it speaks HTTP/2, as gRPC needs; with TLS `https://up.example` or
+    /// `h2://up.example`
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
+
+    /// File of certificates in PEM by which the upstream's is verified, instead of by those that the
+    /// system trusts
+    #[arg(long, value_name = "PATH", requires = "upstream")]
+    pub(crate) upstream_ca: Option<PathBuf>,
 
     /// Host that the upstream is told, instead of the one that the client has asked for
     #[arg(long, value_name = "HOST", requires = "upstream")]
@@ -167,6 +173,7 @@ mod tests {
         assert_eq!(args.response_timeout, Duration::from_secs(60));
         assert_eq!(args.max_body, 2 << 30);
         assert!(super::Args::try_parse_from(["gateway", "--max-body", "1k"]).is_err());
+        assert!(super::Args::try_parse_from(["gateway", "--upstream-ca", "ca.pem"]).is_err());
     }
 
     #[test]

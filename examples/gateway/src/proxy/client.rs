@@ -11,7 +11,10 @@ use std::{
 
 use axum::{
     body::{Body, Bytes, HttpBody},
-    http::{Request, Response, Uri, Version, uri::Authority},
+    http::{
+        Request, Response, Uri, Version,
+        uri::{Authority, Scheme},
+    },
 };
 use http_body::{Frame, SizeHint};
 use hyper::{
@@ -19,7 +22,7 @@ use hyper::{
     client::conn::http2::{self, SendRequest},
 };
 use hyper_util::{
-    client::legacy::Client as Pool,
+    client::legacy::{Client as Pool, connect::Connection as _},
     rt::{TokioExecutor, TokioTimer},
 };
 use tokio::{sync::Mutex, time::timeout};
@@ -29,6 +32,7 @@ use super::{
     answer::Refusal,
     body::Sent,
     connect::{ALIVE, Connector},
+    upstream::Protocol,
 };
 
 /// Shorter than the five seconds after which some servers close a connection that nobody uses, so that
@@ -49,11 +53,15 @@ pub(super) enum Client {
 }
 
 impl Client {
-    pub(super) fn new(http2: bool, origin: &Authority, connect_timeout: Duration) -> Self {
-        let connector = Connector::new(connect_timeout);
-        if http2 {
-            let origin = origin.clone();
-            return Self::Http2(Shared { connector, origin, connections: Mutex::default() });
+    pub(super) fn new(protocol: Protocol, origin: &Authority, connector: Connector) -> Self {
+        if protocol.http2 {
+            let (scheme, origin) = (protocol.scheme(), origin.clone());
+            return Self::Http2(Shared {
+                connector,
+                scheme,
+                origin,
+                connections: Mutex::default(),
+            });
         }
         let mut pool = Pool::builder(TokioExecutor::new());
         pool.pool_timer(TokioTimer::new())
@@ -103,9 +111,10 @@ fn unreachable(error: &(dyn Error + 'static)) -> Refusal {
     Refusal::UNREACHABLE
 }
 
-/// Connections of HTTP/2, each shared by many requests.
+/// Connections of HTTP/2 to one origin, each shared by many requests.
 pub(super) struct Shared {
     connector: Connector,
+    scheme: Scheme,
     origin: Authority,
     connections: Mutex<Vec<Connection>>,
 }
@@ -155,11 +164,16 @@ impl Shared {
     }
 
     async fn connect(&self) -> Result<SendRequest<Sent>, Failure> {
-        let uri = Uri::builder().scheme("http").authority(self.origin.clone()).path_and_query("/");
+        let (scheme, origin) = (self.scheme.clone(), self.origin.clone());
+        let uri = Uri::builder().scheme(scheme).authority(origin).path_and_query("/");
         let failure =
             |cause: Box<dyn Error + Send + Sync>| Failure { refusal: unreachable(&*cause), cause };
         let uri = uri.build().map_err(|error| failure(error.into()))?;
         let io = self.connector.clone().call(uri).await.map_err(failure)?;
+        // Some servers pass over what they are offered, and go on in HTTP/1.1.
+        if self.scheme == Scheme::HTTPS && !io.connected().is_negotiated_h2() {
+            return Err(failure("it does not speak HTTP/2 over TLS".into()));
+        }
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder
             .timer(TokioTimer::new())

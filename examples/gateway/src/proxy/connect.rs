@@ -4,37 +4,42 @@ use std::{
     error::Error,
     io,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use axum::http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::{
     client::legacy::connect::{Connected, Connection, HttpConnector},
     rt::TokioIo,
 };
+use rustls::ClientConfig;
 use tokio::{net::TcpStream, time::timeout};
 use tower_service::Service;
 
 /// Finds out about upstreams that vanish without a word.
 pub(super) const ALIVE: Duration = Duration::from_secs(20);
 
-/// Connects within a time, over all addresses that a name has.
+/// Connects within a time, over all addresses that a name has, with TLS where the URL says so: a
+/// certificate must be for the host of the URL, whatever host a client asks for.
 #[derive(Clone)]
 pub(super) struct Connector {
-    http: HttpConnector,
+    https: HttpsConnector<HttpConnector>,
     pub(super) timeout: Duration,
 }
 
 impl Connector {
-    pub(super) fn new(timeout: Duration) -> Self {
+    pub(super) fn new(tls: ClientConfig, timeout: Duration) -> Self {
         let mut http = HttpConnector::new();
+        http.enforce_http(false);
         http.set_nodelay(true);
         http.set_keepalive(Some(ALIVE));
         // Shared by the addresses, so that each has its turn.
         http.set_connect_timeout(Some(timeout));
-        Self { http, timeout }
+        Self { https: (http, Arc::new(tls)).into(), timeout }
     }
 }
 
@@ -44,11 +49,12 @@ impl Service<Uri> for Connector {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.http.poll_ready(context).map_err(Into::into)
+        self.https.poll_ready(context)
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let connecting = self.http.call(uri);
+        // The handshake of TLS included.
+        let connecting = self.https.call(uri);
         let connected = timeout(self.timeout, connecting);
         Box::pin(async {
             let stream = connected.await.map_err(io::Error::from)??;
@@ -62,7 +68,7 @@ impl Service<Uri> for Connector {
 /// An upstream may answer before it has read all, and close. The library would take the failure to write
 /// for that of the request, and not see the answer that is there.
 pub(super) struct Upstreaming {
-    stream: TokioIo<TcpStream>,
+    stream: MaybeHttpsStream<TokioIo<TcpStream>>,
     deaf: bool,
 }
 
@@ -124,7 +130,14 @@ impl Write for Upstreaming {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        // What TLS has encrypted is written late, and fails here.
+        match Pin::new(&mut self.stream).poll_flush(context) {
+            Poll::Ready(Err(error)) if is_closed(&error) => {
+                self.deaf = true;
+                Poll::Ready(Ok(()))
+            }
+            other => other,
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -32,14 +32,17 @@ use axum::{
     },
 };
 use hyper::upgrade::OnUpgrade;
+use rustls::ClientConfig;
 
 pub(crate) use self::upstream::Upstream;
 use self::{
     answer::Refusal,
     body::{Progress, Sent},
     client::{Client, Failure, Received},
+    connect::Connector,
     forwarded::Way,
     tunnel::Tunnel,
+    upstream::Protocol,
 };
 use crate::log::X_REQUEST_ID;
 
@@ -49,6 +52,7 @@ pub(crate) struct Proxy(Arc<Inner>);
 
 struct Inner {
     settings: Upstream,
+    scheme: Scheme,
     origin: Authority,
     host: Option<Authority>,
     client: Client,
@@ -57,9 +61,16 @@ struct Inner {
 }
 
 impl Proxy {
-    fn new(settings: Upstream, http2: bool, origin: Authority, host: Option<Authority>) -> Self {
-        let client = Client::new(http2, &origin, settings.connect_timeout);
-        Self(Arc::new(Inner { settings, origin, host, client, failing: AtomicBool::new(false) }))
+    fn new(
+        settings: Upstream,
+        (protocol, tls): (Protocol, ClientConfig),
+        origin: Authority,
+        host: Option<Authority>,
+    ) -> Self {
+        let connector = Connector::new(tls, settings.connect_timeout);
+        let client = Client::new(protocol, &origin, connector);
+        let (scheme, failing) = (protocol.scheme(), AtomicBool::new(false));
+        Self(Arc::new(Inner { settings, scheme, origin, host, client, failing }))
     }
 
     /// Answers a request that [`target::check`] has let in.
@@ -154,7 +165,7 @@ impl Inner {
             Client::Http2(_) => &host,
         };
         let mut uri = Uri::default().into_parts();
-        uri.scheme = Some(Scheme::HTTP);
+        uri.scheme = Some(self.scheme.clone());
         uri.authority = Some(target.clone());
         uri.path_and_query = path.or_else(|| Some(PathAndQuery::from_static("/")));
         parts.uri = Uri::from_parts(uri).map_err(|_| Refusal::SENSELESS)?;

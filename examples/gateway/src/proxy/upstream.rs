@@ -1,18 +1,23 @@
 //! The settings of the proxy.
 
-use std::{error::Error, fmt, time::Duration};
+use std::{error::Error, fmt, path::PathBuf, time::Duration};
 
-use axum::http::uri::Authority;
+use axum::http::uri::{Authority, Scheme};
 use ipnet::IpNet;
 
 use super::{Proxy, target};
+use crate::tls::{self, Trust};
 
 /// Where requests go, and what is asked of both sides.
 #[derive(Clone, Debug)]
 pub(crate) struct Upstream {
-    /// `http://host:port`, or `h2c://host:port` for one that speaks HTTP/2 without TLS.
+    /// `http://host:port` or, with TLS, `https://host:port`; `h2c://host:port` for one that speaks
+    /// HTTP/2 without TLS, `h2://host:port` with it.
     pub(crate) url: String,
-    /// For how long a connection may take to be there, the resolution of the name included.
+    /// File of certificates in PEM that are trusted instead of those that the system trusts.
+    pub(crate) ca: Option<PathBuf>,
+    /// For how long a connection may take to be there, with the resolution of the name and the
+    /// handshake of TLS.
     pub(crate) connect_timeout: Duration,
     /// For how long the upstream may take nothing more of a body, or not begin to answer.
     pub(crate) response_timeout: Duration,
@@ -34,6 +39,7 @@ impl Upstream {
     pub(crate) fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            ca: None,
             connect_timeout: Duration::from_secs(5),
             response_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(60),
@@ -45,7 +51,12 @@ impl Upstream {
 
     /// Checks all of it. Nothing is connected yet.
     pub(crate) fn build(self) -> Result<Proxy, SettingError> {
-        let (http2, authority) = origin(&self.url)?;
+        let (protocol, authority) = origin(&self.url)?;
+        let fault =
+            |fault: tls::Fault| SettingError(format!("the upstream {:?}: {fault}", self.url));
+        let tls = Trust::new(protocol.tls, self.ca.as_deref())
+            .and_then(|trust| trust.config(protocol.name()))
+            .map_err(fault)?;
         timeout("connect timeout", self.connect_timeout)?;
         timeout("response timeout", self.response_timeout)?;
         timeout("body timeout", self.body_timeout)?;
@@ -54,32 +65,54 @@ impl Upstream {
             return Err(SettingError(text));
         }
         let host = self.host.as_deref().map(|host| authority_of(host, host)).transpose()?;
-        Ok(Proxy::new(self, http2, authority, host))
+        Ok(Proxy::new(self, (protocol, tls), authority, host))
     }
 }
 
-fn origin(url: &str) -> Result<(bool, Authority), SettingError> {
+/// What is spoken to an upstream.
+#[derive(Clone, Copy)]
+pub(super) struct Protocol {
+    pub(super) http2: bool,
+    pub(super) tls: bool,
+}
+
+impl Protocol {
+    pub(super) fn scheme(self) -> Scheme {
+        if self.tls { Scheme::HTTPS } else { Scheme::HTTP }
+    }
+
+    /// Its name in ALPN.
+    const fn name(self) -> &'static str {
+        if self.http2 { "h2" } else { "http/1.1" }
+    }
+}
+
+fn origin(url: &str) -> Result<(Protocol, Authority), SettingError> {
     let fault = |what: &str| SettingError(format!("the upstream {url:?} {what}"));
-    let form = "must be a URL such as http://127.0.0.1:9000, or h2c://127.0.0.1:9000 for HTTP/2";
+    let form = "must be a URL such as http://127.0.0.1:9000, or h2c://127.0.0.1:9000 for HTTP/2; \
+                https:// and h2:// are the same with TLS";
     let (scheme, rest) = url.split_once("://").ok_or_else(|| fault(form))?;
-    let http2 = match scheme {
-        "http" => false,
-        "h2c" => true,
-        "https" => {
-            return Err(fault("has https: TLS to upstreams is not there yet, only http and h2c"));
-        }
+    let (http2, tls) = match scheme {
+        "http" => (false, false),
+        "h2c" => (true, false),
+        "https" => (false, true),
+        "h2" => (true, true),
         _ => return Err(fault(form)),
     };
     let bare = rest.strip_suffix('/').unwrap_or(rest);
     if bare.contains(['/', '?', '#']) {
         return Err(fault("has a path: paths go on as they come"));
     }
-    Ok((http2, authority_of(bare, url)?))
+    let authority = authority_of(bare, url)?;
+    if tls && !tls::can_be_verified(authority.host()) {
+        return Err(fault("has a host that no certificate can be for"));
+    }
+    Ok((Protocol { http2, tls }, authority))
 }
 
 fn authority_of(text: &str, shown: &str) -> Result<Authority, SettingError> {
     let authority = target::authority(text).filter(|authority| authority.port_u16() != Some(0));
-    let fault = || SettingError(format!("{shown:?} must name a host, and a port if it is not 80"));
+    let fault = || SettingError(format!("{shown:?} must name a host, and a port if need be"));
     authority.ok_or_else(fault)
 }
 
@@ -122,7 +155,16 @@ mod tests {
             assert!(fault.contains(&format!("{url:?}")), "{url}: {fault}");
         }
         assert!(fault(|upstream| upstream.url = "http://up/base".into()).contains("has a path"));
-        assert!(fault(|upstream| upstream.url = "https://up".into()).contains("has https"));
+        assert!(fault(|upstream| upstream.url = "https://a~b".into()).contains("no certificate"));
+        let trusting = |url: &str| {
+            fault(|upstream| {
+                (upstream.url, upstream.ca) = (url.into(), Some("/nowhere/ca.pem".into()));
+            })
+        };
+        for url in ["https://up", "h2://up:8443"] {
+            assert!(trusting(url).contains(&format!("{url:?}: the CA file /nowhere")), "{url}");
+        }
+        assert!(trusting("http://up").contains("has no TLS"));
         assert!(fault(|upstream| upstream.host = Some("a b".into())).contains("\"a b\""));
         assert_eq!(
             fault(|upstream| upstream.connect_timeout = Duration::ZERO),

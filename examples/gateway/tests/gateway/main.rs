@@ -5,6 +5,7 @@
 mod admin;
 mod alone;
 mod arguments;
+mod authority;
 mod logs;
 mod page;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::{
     env,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{Ipv4Addr, SocketAddr, TcpStream},
+    path::Path,
     process::{Child, Command, ExitStatus, Output, Stdio},
     thread,
     time::Duration,
@@ -40,7 +41,13 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// Starts it on a free port, and waits until it says that it listens.
     pub(crate) fn start(args: &[&str]) -> Self {
+        Self::start_with(args, &[])
+    }
+
+    /// The same, with this environment.
+    pub(crate) fn start_with(args: &[&str], environment: &[(&str, &Path)]) -> Self {
         let mut command = gateway(args);
+        command.envs(environment.iter().copied());
         command.args(["--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Process(command.spawn().expect("the gateway can be run"));
         let mut banner = String::new();

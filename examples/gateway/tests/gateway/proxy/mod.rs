@@ -6,6 +6,7 @@ mod attacks;
 mod ending;
 mod failures;
 mod fields;
+mod secure;
 mod streams;
 pub(crate) mod support;
 mod uploads;

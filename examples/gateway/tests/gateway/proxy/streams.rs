@@ -243,7 +243,7 @@ async fn many_quiet_streams_hold_nobody() {
 }
 
 /// Agrees to anything, and then says what it hears.
-fn going_over() -> String {
+pub(super) fn going_over() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     thread::spawn(move || {
@@ -265,7 +265,7 @@ fn going_over() -> String {
     url
 }
 
-const WEBSOCKET: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\n\
+pub(super) const WEBSOCKET: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\n\
                          Upgrade: websocket\r\nSec-WebSocket-Key: x\r\n\r\n";
 
 #[test]
