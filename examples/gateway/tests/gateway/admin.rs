@@ -210,6 +210,11 @@ fn a_key_is_looked_up_and_reset() {
     eventually(|| outcomes(&state(admin)) == [4, 2]);
     assert_eq!(state(admin)["policies"].as_array().map(Vec::len), Some(1), "nor a policy");
 
+    // The key of a limit that counts by two things at once.
+    let (status, both) = ask("/key/look", r#"["127.0.0.1", "route:/"]"#, "requests");
+    assert_eq!((status, &both["remaining"]), (200, &2.into()), "{both}");
+    assert_eq!(both["key"], "ip:127.0.0.1,route:/");
+
     assert_eq!(ask("/key/reset", "127.0.0.1", "other").0, 404);
     let (status, error) = ask("/key/reset", "bob", "requests");
     assert_eq!(status, 400);
