@@ -1,4 +1,4 @@
-//! Looking at a key, and resetting it.
+//! Looking at a key, giving it units back, and resetting it.
 
 use std::{borrow::Cow, net::IpAddr};
 
@@ -16,6 +16,27 @@ pub(super) struct Whom {
     key: Named,
     #[serde(default)]
     tier: String,
+    /// To be given back.
+    #[serde(default)]
+    units: Option<Units>,
+}
+
+/// A number, also as the text that a form has.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Units {
+    Number(u64),
+    Other(serde_json::Value),
+}
+
+impl Units {
+    fn number(&self) -> Option<u64> {
+        let number = match self {
+            Self::Number(number) => *number,
+            Self::Other(other) => other.as_str()?.trim().parse().ok()?,
+        };
+        (number > 0).then_some(number)
+    }
 }
 
 /// A key: one text, or an array, of which a text may tell as well, where a limit counts by several
@@ -70,6 +91,24 @@ pub(super) async fn look(
     stands(&panel, &limit, key).await
 }
 
+/// Gives back so many units of what the key has taken.
+pub(super) async fn refund(
+    State(panel): State<Panel>,
+    Json(whom): Json<Whom>,
+) -> Result<impl IntoResponse, Problem> {
+    let units = whom.units.as_ref().and_then(Units::number).ok_or(NO_UNITS)?;
+    let (limit, key) = find(&panel, &whom)?;
+    panel.limiter.give_back(&limit, key.clone(), units).await.map_err(failed)?;
+    tracing::info!(
+        policy = whom.policy,
+        limit = whom.limit,
+        units,
+        ?key,
+        "a key was given units back"
+    );
+    stands(&panel, &limit, key).await
+}
+
 /// Gives back all that the key has taken, and lifts its lock.
 pub(super) async fn reset(
     State(panel): State<Panel>,
@@ -99,6 +138,11 @@ async fn stands(panel: &Panel, limit: &Limit, key: Key) -> Result<Json<Stands>, 
 
 const NOT_THERE: Problem =
     Problem(StatusCode::NOT_FOUND, Cow::Borrowed("no such limit applies to this key"));
+
+const NO_UNITS: Problem = Problem(
+    StatusCode::BAD_REQUEST,
+    Cow::Borrowed("units to give back are a whole number above 0"),
+);
 
 const FORM: &str = "a key is an address, or a kind and an identity, such as tenant:acme, or an array of \
                     them, such as [\"ip:192.0.2.7\", \"route:/login\"], for a limit that counts by as many";

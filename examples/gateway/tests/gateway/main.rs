@@ -5,6 +5,7 @@
 mod admin;
 mod alone;
 mod arguments;
+mod keys;
 mod logs;
 mod page;
 #[cfg(test)]
