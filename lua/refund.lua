@@ -3,23 +3,31 @@
 -- KEYS     the state of each charge, no key twice
 -- ARGV     for each key two: the parameters of a hit that costs the units to give back, in the form of
 --          its algorithm, and the charge's stamp, `<us>` or `<us>.<six digits of picoseconds>`: when
---          a bucket is full again after the charge; when a hit of another algorithm was charged
+--          a bucket is full again after the charge; when a hit of another algorithm was charged; or
+--          `*`, for the latest charges, whichever they are
 -- returns  now, then for each key 1, or a string that says what else it holds
 --
 -- A bucket gets back the units' time, but no more than its charge has left. A window gets back what
--- was charged in it while it counts, a log units of that moment. Every key is read before any is
--- written.
+-- was charged in it while it counts, a log units of that moment. The latest units of a counter are
+-- those of its window, and then those of the one before. Every key is read before any is written.
 
+local LATEST = '*'
 local give = {}
 
 function give.bucket(p, state, us, ps, stamp)
-  local left_us, left_ps = string.match(stamp, '^(%d+)%.?(%d*)$')
-  left_us, left_ps = tonumber(left_us) - now, tonumber(left_ps) or 0
-  if left_us < 0 or (us == 0 and ps == 0) then
+  if us == 0 and ps == 0 then
     return
   end
-  if p.iu < left_us or (p.iu == left_us and p.ip < left_ps) then
-    left_us, left_ps = p.iu, p.ip
+  local left_us, left_ps = p.iu, p.ip
+  if stamp ~= LATEST then
+    local end_us, end_ps = string.match(stamp, '^(%d+)%.?(%d*)$')
+    end_us, end_ps = tonumber(end_us) - now, tonumber(end_ps) or 0
+    if end_us < 0 then
+      return
+    end
+    if end_us < left_us or (end_us == left_us and end_ps < left_ps) then
+      left_us, left_ps = end_us, end_ps
+    end
   end
   if left_us == 0 and left_ps == 0 then
     return
@@ -35,18 +43,21 @@ function give.bucket(p, state, us, ps, stamp)
 end
 
 function give.window(p, state, used, _, stamp, text)
-  local charged = p.algorithm.parse(text, tonumber(stamp))
-  if charged.start == p.start and used > 0 and p.cost > 0 then
+  local counts = stamp == LATEST or p.algorithm.parse(text, tonumber(stamp)).start == p.start
+  if counts and used > 0 and p.cost > 0 then
     state.start, state.finish = p.start, p.finish
     state.used, state.changed = math.max(0, used - p.cost), p
   end
 end
 
 function give.counter(p, state, current, previous, stamp)
-  local charged = tonumber(stamp)
+  local charged = stamp ~= LATEST and tonumber(stamp) or now
   charged = charged - charged % p.window
   local now_current, now_previous = current, previous
-  if charged == p.start then
+  if stamp == LATEST then
+    now_current = math.max(0, current - p.cost)
+    now_previous = math.max(0, previous - math.max(0, p.cost - current))
+  elseif charged == p.start then
     now_current = math.max(0, current - p.cost)
   elseif charged + p.window == p.start then
     now_previous = math.max(0, previous - p.cost)
@@ -58,6 +69,9 @@ function give.counter(p, state, current, previous, stamp)
 end
 
 function give.log(p, state, _, _, stamp)
+  if stamp == LATEST then
+    return p.algorithm.release_latest(p, state, now)
+  end
   p.algorithm.release(p, state, tonumber(stamp), now)
 end
 

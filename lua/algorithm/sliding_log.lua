@@ -7,6 +7,7 @@
 --            foresee(p, state, count, admitted, now): microseconds until one more hit like this fits,
 --            and until the last unit falls out of the window
 --            release(p, state, moment, now): gives the hit's cost back of what was taken at a moment
+--            release_latest(p, state, now): gives it back of what was taken last
 --          what a hit finds are the units in its window, and 0
 
 local function sliding_log()
@@ -78,6 +79,20 @@ local function sliding_log()
     end
   end
 
+  -- Those of the ranks from first on, and before behind.
+  local function remove(p, state, first, behind, now)
+    if behind == first then
+      return
+    end
+    state.removed = { format('%.0f', first), format('%.0f', behind - 1) }
+    state.changed = p
+    if behind == state.dead + state.stored and first > 0 then
+      local rank = format('%.0f', first - 1)
+      local last = redis.call('ZRANGE', state.key, rank, rank, 'WITHSCORES')
+      state.last = math.min(now, tonumber(last[2]))
+    end
+  end
+
   function log.release(p, state, moment, now)
     if moment > now or now - moment >= p.window then
       return
@@ -86,16 +101,12 @@ local function sliding_log()
     local first = redis.call('ZCOUNT', state.key, '-inf', before)
     -- Members from after now, left by a clock that stepped back, are brought to now.
     local there = redis.call('ZCOUNT', state.key, at, moment == now and '+inf' or at)
-    local behind = first + math.min(there, p.cost)
-    if behind == first then
-      return
-    end
-    state.removed = { format('%.0f', first), format('%.0f', behind - 1) }
-    state.changed = p
-    if behind == state.dead + state.stored and first > 0 then
-      local rank = format('%.0f', first - 1)
-      state.last = tonumber(redis.call('ZRANGE', state.key, rank, rank, 'WITHSCORES')[2])
-    end
+    remove(p, state, first, first + math.min(there, p.cost), now)
+  end
+
+  function log.release_latest(p, state, now)
+    local behind = state.dead + state.stored
+    remove(p, state, behind - math.min(state.stored, p.cost), behind, now)
   end
 
   local function add(key, moment, members)

@@ -92,7 +92,8 @@ impl FixedWindow {
         WindowCount { used: count.used + self.clamp(cost), ..count }
     }
 
-    /// The count after `units` of a charge were given back, if it was made in the window of `now`.
+    /// The count after `units` of a charge were given back, if it was made in the window of `now`, as
+    /// the latest are.
     #[must_use]
     pub fn refunded(
         &self,
@@ -102,7 +103,7 @@ impl FixedWindow {
         now: Timestamp,
     ) -> WindowCount {
         let charged = self.around(Timestamp::from_micros(stamp.parts().0));
-        if charged.0 != self.around(now).0 {
+        if stamp != Stamp::LATEST && charged.0 != self.around(now).0 {
             return count;
         }
         WindowCount { used: count.used.saturating_sub(units), ..count }

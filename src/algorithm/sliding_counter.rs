@@ -81,9 +81,17 @@ impl SlidingCounter {
     }
 
     /// The counts after `units` of a charge were given back, if it was made in the window of `now` or
-    /// in the one before.
+    /// in the one before. The latest are those of this window, and then those before.
     #[must_use]
-    pub const fn refunded(&self, counts: Counts, units: u64, stamp: Stamp) -> Counts {
+    pub fn refunded(&self, counts: Counts, units: u64, stamp: Stamp) -> Counts {
+        if stamp == Stamp::LATEST {
+            let earlier = units.saturating_sub(counts.current);
+            return Counts {
+                current: counts.current.saturating_sub(units),
+                previous: counts.previous.saturating_sub(earlier),
+                ..counts
+            };
+        }
         let (charged, start) = (stamp.parts().0, counts.start.as_micros());
         let charged = charged - charged % self.window;
         if charged == start {

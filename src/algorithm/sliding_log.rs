@@ -89,9 +89,13 @@ impl SlidingLog {
         }
     }
 
-    /// Gives back up to `units` of those taken at the moment of a charge, if that lies in the window
-    /// of `now`. Whether there were any.
+    /// Gives back up to `units` of those taken at the moment of a charge, or of the latest, if that lies
+    /// in the window of `now`. Whether there were any.
     pub fn refund(&self, moments: &mut Moments, units: u64, stamp: Stamp, now: Timestamp) -> bool {
+        if stamp == Stamp::LATEST {
+            let (_, before) = self.dead(moments, now);
+            return moments.remove_latest(units, before);
+        }
         let charged = stamp.parts().0;
         let age = now.as_micros().checked_sub(charged);
         if age.is_none_or(|age| age >= self.window) {
@@ -197,6 +201,26 @@ impl Moments {
             self.entries.iter().skip(first).take_while(|(_, number)| *number == before).count();
         self.entries.drain(first..first + emptied);
         gone > 0
+    }
+
+    /// Removes up to `units` of the latest, and none up to the one of the number `before`. Whether there
+    /// were any.
+    fn remove_latest(&mut self, units: u64, before: u64) -> bool {
+        let last = self.last().saturating_sub(units).max(before);
+        if last == self.last() {
+            return false;
+        }
+        let whole = self.entries.partition_point(|(_, number)| *number <= last);
+        let numbered = whole.checked_sub(1).map_or(self.base, |at| self.entries[at].1);
+        match self.entries.get_mut(whole) {
+            // Some of that moment are left.
+            Some((_, number)) if numbered < last => {
+                *number = last;
+                self.entries.truncate(whole + 1);
+            }
+            _ => self.entries.truncate(whole),
+        }
+        true
     }
 
     /// The number of the last unit.

@@ -78,7 +78,8 @@ impl TokenBucket {
     }
 
     /// The state after `units` of a charge were given back, as far as they have not come back by
-    /// themselves: the charge ends at its stamp. Gives back nothing below a full bucket.
+    /// themselves: the charge ends at its stamp, and the latest at the end of all. Gives back nothing
+    /// below a full bucket.
     #[must_use]
     pub fn refunded(&self, found: Backlog, units: u64, stamp: Stamp, now: Timestamp) -> FullAt {
         let left = FullAt::from(stamp).0.saturating_sub(now.as_picos());

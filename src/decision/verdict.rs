@@ -29,6 +29,10 @@ pub struct Stamp {
 }
 
 impl Stamp {
+    /// No stamp of one charge, but of whichever were the latest: what is given back by it are the last
+    /// units that were taken, each as far as it has not come back by itself.
+    pub const LATEST: Self = Self { micros: u64::MAX, picos: u32::MAX };
+
     /// The moment `micros` microseconds and `picos` picoseconds, fewer than a million, after the Unix
     /// epoch.
     #[must_use]

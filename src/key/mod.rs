@@ -106,6 +106,29 @@ impl Key {
         matches!(self.0.split_last(), Some((b':', kind)) if !kind.contains(&b':'))
     }
 
+    /// The key of this one and `other` at once, in this order: that of a limit which counts by a tuple of
+    /// extractors.
+    ///
+    /// ```
+    /// use tollgate::{Key, Limit, Limiter, MemoryStore, PeerIp, Policy, Quota, key};
+    ///
+    /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = Limiter::new(MemoryStore::new());
+    /// let tries = Limit::new("tries", Quota::per_minute(5));
+    /// let login = Policy::new("login").limit((PeerIp, key::path_param("user")), tries).build()?;
+    /// let key = PeerIp::key("192.0.2.7".parse()?).and(Key::new("param.user", "bob"));
+    /// assert_eq!(key.as_str(), "ip:192.0.2.7,param.user:bob");
+    /// if let Some(tries) = login.limit("tries") {
+    ///     limiter.reset(tries, key).await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn and(mut self, other: impl Into<Self>) -> Self {
+        self.join(&other.into());
+        self
+    }
+
     /// The key of several at once: equal only if all parts are.
     pub(crate) fn join(&mut self, other: &Key) {
         self.0.push(b',');

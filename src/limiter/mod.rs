@@ -28,11 +28,11 @@ pub use self::{
 };
 use crate::{
     accel::{DenyCache, Leases},
-    decision::{Decision, Source},
+    decision::{Decision, Source, Stamp},
     key::{Key, Tier},
     policy::{Limit, Policy},
     resilience::Monitor,
-    store::{Answer, MAX_HITS, MemoryStore, Store, StoreError, StoreErrorKind},
+    store::{Answer, MAX_HITS, MemoryStore, Refund, Store, StoreError, StoreErrorKind},
     telemetry,
     time::Timestamp,
 };
@@ -109,6 +109,53 @@ impl Limiter {
     /// If the store does not answer. The units may have been given back or not.
     pub async fn refund(&self, decision: &Decision) -> Result<(), StoreError> {
         decision.refund().await
+    }
+
+    /// Gives `key` back up to `units` of what it has taken of `limit`, the latest first: what was taken by
+    /// mistake, where no decision is there any more to [refund](Self::refund). A limit of a policy is that
+    /// of [`limit_for`](Self::limit_for).
+    ///
+    /// Each unit is given back as far as it has not come back by itself: of a token bucket and a log that is
+    /// all of it, of a fixed window what was taken in the present one, and of a sliding counter also what was
+    /// taken in the window before, which counts less by now. Nobody has more than the full quota. Over any
+    /// time a key is then admitted what its limit admits, and what was given back in that time. No lock is
+    /// lifted.
+    ///
+    /// Whose units they were, nobody knows: a decision that is refunded later may give back what others have
+    /// taken. What this process counted by itself, while the store failed, stays.
+    ///
+    /// ```
+    /// # use tollgate::{Limit, Limiter, MemoryStore, Quota};
+    /// # async fn run() -> Result<(), tollgate::StoreError> {
+    /// let limiter = Limiter::new(MemoryStore::new());
+    /// let mails = Limit::new("mails", Quota::per_hour(50));
+    /// limiter.check(&mails.clone().cost(20), "user:42").await?;
+    /// limiter.give_back(&mails, "user:42", 5).await?;
+    /// assert_eq!(limiter.look(&mails, "user:42").await?.remaining(), Some(35));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the store does not answer. The units may have been given back or not.
+    pub async fn give_back(
+        &self,
+        limit: &Limit,
+        key: impl Into<Key>,
+        units: u64,
+    ) -> Result<(), StoreError> {
+        if units == 0 {
+            return Ok(());
+        }
+        let mut name = SmallVec::<[u8; 128]>::new();
+        limit.write_name(key.into().as_bytes(), &mut name);
+        let (meter, stamp) = (limit.meter(), Stamp::LATEST);
+        let answer = self.0.store.refund(&[Refund { key: &name, meter, units, stamp }]).await;
+        self.0.monitor.note(&answer);
+        if let Some(cache) = &self.0.cache {
+            cache.forget(&name);
+        }
+        answer
     }
 
     /// Forgets all that `key` has taken of `limit`, and lifts its lock. A limit of a policy is that of

@@ -3,6 +3,7 @@
 pub(crate) mod all_or_none;
 pub(crate) mod calendar;
 pub(crate) mod exact;
+pub(crate) mod latest;
 pub(crate) mod lock;
 pub(crate) mod oracle;
 pub(crate) mod refund;

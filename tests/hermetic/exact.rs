@@ -11,7 +11,7 @@ use tollgate::{
     store::{Hit, Refund},
 };
 
-use self::conformance::{Backend, calendar, exact, lock, lock_name, oracle, refund, waits};
+use self::conformance::{Backend, calendar, exact, latest, lock, lock_name, oracle, refund, waits};
 
 struct Memory {
     store: MemoryStore,
@@ -226,4 +226,49 @@ fn a_changed_length_only_shortens_what_is_locked() {
 #[test]
 fn a_lock_that_is_forgotten_is_lifted() {
     lock::a_lock_that_is_forgotten_is_lifted(&mut Memory::new());
+}
+
+#[test]
+fn so_many_units_come_back_and_no_more() {
+    latest::so_many_units_come_back_and_no_more(&mut Memory::new());
+}
+
+#[test]
+fn what_was_taken_before_stays_taken() {
+    latest::what_was_taken_before_stays_taken(&mut Memory::new());
+}
+
+#[test]
+fn a_bucket_gets_the_time_of_its_units() {
+    latest::a_bucket_gets_the_time_of_its_units(&mut Memory::new());
+}
+
+#[test]
+fn a_log_loses_its_latest_units() {
+    latest::a_log_loses_its_latest_units(&mut Memory::new());
+}
+
+#[test]
+fn a_large_log_loses_just_so_many() {
+    latest::a_large_log_loses_just_so_many(&mut Memory::new());
+}
+
+#[test]
+fn a_counter_loses_those_of_its_window_first() {
+    latest::a_counter_loses_those_of_its_window_first(&mut Memory::new());
+}
+
+#[test]
+fn a_window_loses_those_of_the_present_one() {
+    latest::a_window_loses_those_of_the_present_one(&mut Memory::new());
+}
+
+#[test]
+fn what_lies_ahead_is_brought_back_first() {
+    latest::what_lies_ahead_is_brought_back_first(&mut Memory::new());
+}
+
+#[test]
+fn nothing_comes_back_where_nothing_was_taken() {
+    latest::nothing_comes_back_where_nothing_was_taken(&mut Memory::new());
 }

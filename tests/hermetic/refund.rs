@@ -1,6 +1,7 @@
 //! What was charged for a request that came to nothing is given back: once, and no more than that.
 
 mod amount;
+mod latest;
 mod once;
 mod parts;
 mod place;

@@ -11,7 +11,7 @@ use tollgate::{
     store::{Hit, Refund},
 };
 
-use self::conformance::{Backend, calendar, exact, lock, lock_name, oracle, refund, waits};
+use self::conformance::{Backend, calendar, exact, latest, lock, lock_name, oracle, refund, waits};
 use crate::{
     script::{Found, Joined, Kept, Request},
     support::RedisServer,
@@ -264,4 +264,58 @@ async fn a_changed_length_only_shortens_what_is_locked() {
 async fn a_lock_that_is_forgotten_is_lifted() {
     let server = RedisServer::start().await;
     lock::a_lock_that_is_forgotten_is_lifted(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn so_many_units_come_back_and_no_more() {
+    let server = RedisServer::start().await;
+    latest::so_many_units_come_back_and_no_more(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn what_was_taken_before_stays_taken() {
+    let server = RedisServer::start().await;
+    latest::what_was_taken_before_stays_taken(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn a_bucket_gets_the_time_of_its_units() {
+    let server = RedisServer::start().await;
+    latest::a_bucket_gets_the_time_of_its_units(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn a_log_loses_its_latest_units() {
+    let server = RedisServer::start().await;
+    latest::a_log_loses_its_latest_units(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn a_large_log_loses_just_so_many() {
+    let server = RedisServer::start().await;
+    latest::a_large_log_loses_just_so_many(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn a_counter_loses_those_of_its_window_first() {
+    let server = RedisServer::start().await;
+    latest::a_counter_loses_those_of_its_window_first(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn a_window_loses_those_of_the_present_one() {
+    let server = RedisServer::start().await;
+    latest::a_window_loses_those_of_the_present_one(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn what_lies_ahead_is_brought_back_first() {
+    let server = RedisServer::start().await;
+    latest::what_lies_ahead_is_brought_back_first(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn nothing_comes_back_where_nothing_was_taken() {
+    let server = RedisServer::start().await;
+    latest::nothing_comes_back_where_nothing_was_taken(&mut Joined::load(&server));
 }

@@ -51,7 +51,7 @@ impl Call {
         refunds.iter().for_each(|refund| name(&mut command, prefix, refund.key));
         for Refund { meter, units, stamp, .. } in refunds {
             let mut text = Vec::new();
-            parameters::write(&mut text, meter, *units);
+            parameters::write_units(&mut text, meter, *units);
             command.write_arg(&text);
             text.clear();
             parameters::stamp(&mut text, *stamp);

@@ -13,25 +13,36 @@ const COUNT: u64 = 10_000_000_000;
 
 /// Writes the parameters of one hit.
 pub(super) fn write(text: &mut Vec<u8>, meter: &Meter, cost: u64) {
+    let cost = match meter {
+        Meter::TokenBucket(_) => cost,
+        Meter::SlidingLog(log) => log.clamp(cost),
+        Meter::SlidingCounter(counter) => counter.clamp(cost),
+        Meter::FixedWindow(window) => window.clamp(cost),
+        Meter::Lock(_) => cost.min(1),
+    };
+    write_units(text, meter, cost);
+}
+
+/// Writes those of a hit that costs so many units, as they are to be given back: also more than one request
+/// can take. What is no whole number any more in a double is more than any state has.
+pub(super) fn write_units(text: &mut Vec<u8>, meter: &Meter, units: u64) {
     match meter {
         Meter::TokenBucket(bucket) => {
-            span(text, bucket.increment(cost));
+            span(text, bucket.increment(units));
             text.push(b' ');
             span(text, bucket.capacity());
         }
-        Meter::SlidingLog(log) => {
-            numbers(text, b'l', &[log.clamp(cost), log.limit(), log.window()])
-        }
+        Meter::SlidingLog(log) => numbers(text, b'l', &[units, log.limit(), log.window()]),
         Meter::SlidingCounter(counter) => {
             let (window, tick) = counter.spans();
-            numbers(text, b'c', &[counter.clamp(cost), counter.limit(), window, tick]);
+            numbers(text, b'c', &[units, counter.limit(), window, tick]);
         }
         Meter::FixedWindow(window) => {
-            let (cost, limit) = (window.clamp(cost), window.limit());
+            let limit = window.limit();
             match window.span() {
-                Span::Micros(micros) => numbers(text, b'w', &[cost, limit, micros]),
+                Span::Micros(micros) => numbers(text, b'w', &[units, limit, micros]),
                 Span::Calendar(calendar) => {
-                    numbers(text, b'w', &[cost, limit]);
+                    numbers(text, b'w', &[units, limit]);
                     text.push(b' ');
                     text.extend_from_slice(calendar.as_str().as_bytes());
                 }
@@ -39,7 +50,7 @@ pub(super) fn write(text: &mut Vec<u8>, meter: &Meter, cost: u64) {
         }
         Meter::Lock(lock) => {
             let (length, memory) = lock.spans();
-            numbers(text, b'k', &[cost.min(1), lock.after(), length, memory]);
+            numbers(text, b'k', &[units, lock.after(), length, memory]);
         }
     }
 }
@@ -84,6 +95,10 @@ fn numbers(text: &mut Vec<u8>, tag: u8, numbers: &[u64]) {
 
 /// Writes the stamp of a charge. Only that of a bucket has picoseconds.
 pub(super) fn stamp(text: &mut Vec<u8>, stamp: Stamp) {
+    if stamp == Stamp::LATEST {
+        text.push(b'*');
+        return;
+    }
     let (micros, picos) = stamp.parts();
     span(text, u128::from(micros) * PICOS_PER_MICRO + u128::from(picos));
 }

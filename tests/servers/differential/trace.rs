@@ -93,8 +93,16 @@ impl Trace {
             let Some(charged) = self.rng.choice(&self.charged[old..]) else { break };
             let units = self.rng.u64(1..=charged.units);
             let units = if self.rng.bool() { charged.units } else { units };
+            // Sometimes of whichever were the latest, and then also more than that.
+            let latest = self.rng.u8(..4) == 0;
+            let stamp = if latest { Stamp::LATEST } else { charged.stamp };
+            let units = match self.rng.u8(..8) {
+                0 if latest => quotas::up_to(&mut self.rng, u64::MAX).max(1),
+                1 if latest => units.saturating_mul(2),
+                _ => units,
+            };
             if refunds.iter().all(|other| other.key != charged.key) {
-                refunds.push(Charged { units, ..charged.clone() });
+                refunds.push(Charged { units, stamp, ..charged.clone() });
             }
         }
         self.tally.given_back += refunds.len();

@@ -127,6 +127,33 @@ async fn a_refund_at_zero_works() {
     }
 }
 
+/// As the store itself asks, of whichever were the latest.
+#[tokio::test]
+async fn the_latest_units_come_back_as_they_do_in_memory() {
+    let (server, store) = redis().await;
+    let limiters = [asking(store), asking(MemoryStore::new())];
+    for algorithm in ALL {
+        server.command(&["FLUSHALL"]);
+        let large = match algorithm {
+            Algorithm::Calendar(unit) => Limit::calendar("requests", 5_000, unit),
+            _ => Limit::new("requests", Quota::new(5_000, Duration::from_secs(86_400)).unwrap())
+                .algorithm(algorithm),
+        };
+        for limiter in &limiters {
+            for _ in 0..5 {
+                limiter.check(&large.clone().cost(1_000), "k").await.unwrap();
+            }
+            let mut left = Vec::new();
+            for units in [1, 1_500, 0, 2_000, u64::MAX] {
+                limiter.give_back(&large, "k", units).await.unwrap();
+                left.push(limiter.look(&large, "k").await.unwrap().remaining().unwrap());
+            }
+            assert_eq!(left, [1, 1_501, 1_501, 3_501, 5_000], "{algorithm:?}");
+            limiter.reset(&large, "k").await.unwrap();
+        }
+    }
+}
+
 /// What is kept after a refund lasts as long as it says anything, and is set with that.
 #[tokio::test]
 async fn a_refund_keeps_value_and_expiry_together() {

@@ -2,7 +2,7 @@
 //! the crate's own writer and reader does not hide here.
 
 use tollgate::{
-    Calendar, Standing, Timestamp,
+    Calendar, Stamp, Standing, Timestamp,
     algorithm::{Backlog, Counts, Denials, LogReading, Meter, Reading, Span, WindowCount},
     store::{Hit, Refund},
 };
@@ -41,20 +41,31 @@ pub(super) fn span(picos: u128) -> String {
     }
 }
 
-fn parameters(meter: Meter, units: u64) -> String {
-    let cost = |limit: u64| units.min(limit + 1);
+fn parameters(meter: Meter, cost: u64) -> String {
+    let below = |limit: u64| cost.min(limit + 1);
+    let units = match meter {
+        // One call takes no more than a thousand.
+        Meter::SlidingLog(log) if cost > 1_000 => log.limit() + 1,
+        Meter::SlidingLog(log) => below(log.limit()),
+        Meter::SlidingCounter(counter) => below(counter.limit()),
+        Meter::FixedWindow(window) => below(window.limit()),
+        Meter::Lock(_) => below(0),
+        _ => cost,
+    };
+    with_units(meter, units)
+}
+
+fn with_units(meter: Meter, units: u64) -> String {
     match meter {
         Meter::TokenBucket(bucket) => {
             format!("{} {}", span(bucket.increment(units)), span(bucket.capacity()))
         }
         Meter::SlidingLog(log) => {
-            // One call takes no more than a thousand.
-            let cost = if units > 1_000 { log.limit() + 1 } else { cost(log.limit()) };
-            format!("l{cost} {} {}", log.limit(), log.window())
+            format!("l{units} {} {}", log.limit(), log.window())
         }
         Meter::SlidingCounter(counter) => {
             let (window, tick) = counter.spans();
-            format!("c{} {} {window} {tick}", cost(counter.limit()), counter.limit())
+            format!("c{units} {} {window} {tick}", counter.limit())
         }
         Meter::FixedWindow(window) => {
             let span = match window.span() {
@@ -64,11 +75,11 @@ fn parameters(meter: Meter, units: u64) -> String {
                 Span::Calendar(Calendar::Month) => "month".to_owned(),
                 other => panic!("unknown: {other:?}"),
             };
-            format!("w{} {} {span}", cost(window.limit()), window.limit())
+            format!("w{units} {} {span}", window.limit())
         }
         Meter::Lock(lock) => {
             let (length, memory) = lock.spans();
-            format!("k{} {} {length} {memory}", units.min(1), lock.after())
+            format!("k{units} {} {length} {memory}", lock.after())
         }
         other => panic!("unknown: {other:?}"),
     }
@@ -79,8 +90,12 @@ pub(super) fn refund(sha: &str, refunds: &[Refund<'_>], more: &[String]) -> Vec<
     command.extend(refunds.iter().map(|refund| refund.key.to_vec()));
     for refund in refunds {
         let (micros, picos) = refund.stamp.parts();
-        let stamp = span(u128::from(micros) * 1_000_000 + u128::from(picos));
-        command.extend([parameters(refund.meter, refund.units).into(), stamp.into()]);
+        let stamp = match refund.stamp {
+            Stamp::LATEST => "*".to_owned(),
+            _ => span(u128::from(micros) * 1_000_000 + u128::from(picos)),
+        };
+        // Also more than a request can take.
+        command.extend([with_units(refund.meter, refund.units).into(), stamp.into()]);
     }
     command.extend(more.iter().map(|arg| arg.clone().into()));
     command

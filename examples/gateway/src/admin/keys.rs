@@ -1,4 +1,4 @@
-//! Looking at a key, and resetting it.
+//! Looking at a key, giving it units back, and resetting it.
 
 use std::{borrow::Cow, net::IpAddr};
 
@@ -13,9 +13,54 @@ use super::Panel;
 pub(super) struct Whom {
     policy: String,
     limit: String,
-    key: String,
+    key: Named,
     #[serde(default)]
     tier: String,
+    /// To be given back.
+    #[serde(default)]
+    units: Option<Units>,
+}
+
+/// A number, also as the text that a form has.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Units {
+    Number(u64),
+    Other(serde_json::Value),
+}
+
+impl Units {
+    fn number(&self) -> Option<u64> {
+        let number = match self {
+            Self::Number(number) => *number,
+            Self::Other(other) => other.as_str()?.trim().parse().ok()?,
+        };
+        (number > 0).then_some(number)
+    }
+}
+
+/// A key: one text, or an array, of which a text may tell as well, where a limit counts by several
+/// things at once.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Named {
+    One(String),
+    All(Vec<String>),
+}
+
+impl Named {
+    fn key(&self) -> Option<Key> {
+        match self {
+            Self::One(text) if text.trim_start().starts_with('[') => {
+                Self::All(serde_json::from_str(text).ok()?).key()
+            }
+            Self::One(text) => key(text),
+            Self::All(texts) => {
+                let keys: Option<Vec<Key>> = texts.iter().map(|text| key(text)).collect();
+                keys?.into_iter().reduce(Key::and)
+            }
+        }
+    }
 }
 
 /// Where a key stands with a limit.
@@ -43,6 +88,24 @@ pub(super) async fn look(
     Json(whom): Json<Whom>,
 ) -> Result<impl IntoResponse, Problem> {
     let (limit, key) = find(&panel, &whom)?;
+    stands(&panel, &limit, key).await
+}
+
+/// Gives back so many units of what the key has taken.
+pub(super) async fn refund(
+    State(panel): State<Panel>,
+    Json(whom): Json<Whom>,
+) -> Result<impl IntoResponse, Problem> {
+    let units = whom.units.as_ref().and_then(Units::number).ok_or(NO_UNITS)?;
+    let (limit, key) = find(&panel, &whom)?;
+    panel.limiter.give_back(&limit, key.clone(), units).await.map_err(failed)?;
+    tracing::info!(
+        policy = whom.policy,
+        limit = whom.limit,
+        units,
+        ?key,
+        "a key was given units back"
+    );
     stands(&panel, &limit, key).await
 }
 
@@ -76,12 +139,17 @@ async fn stands(panel: &Panel, limit: &Limit, key: Key) -> Result<Json<Stands>, 
 const NOT_THERE: Problem =
     Problem(StatusCode::NOT_FOUND, Cow::Borrowed("no such limit applies to this key"));
 
+const NO_UNITS: Problem = Problem(
+    StatusCode::BAD_REQUEST,
+    Cow::Borrowed("units to give back are a whole number above 0"),
+);
+
+const FORM: &str = "a key is an address, or a kind and an identity, such as tenant:acme, or an array of \
+                    them, such as [\"ip:192.0.2.7\", \"route:/login\"], for a limit that counts by as many";
+
 /// The limit that applies to the key, and the key.
 fn find(panel: &Panel, whom: &Whom) -> Result<(Limit, Key), Problem> {
-    let key = key(&whom.key).ok_or(Problem(
-        StatusCode::BAD_REQUEST,
-        Cow::Borrowed("a key is an address, or a kind and an identity, such as tenant:acme"),
-    ))?;
+    let key = whom.key.key().ok_or(Problem(StatusCode::BAD_REQUEST, Cow::Borrowed(FORM)))?;
     let policies = panel.policies.load();
     let policy = policies.policy(&whom.policy).ok_or(NOT_THERE)?;
     let tier = (!whom.tier.is_empty()).then(|| Tier::new(whom.tier.clone()));
@@ -129,6 +197,24 @@ mod tests {
         }
         for text in ["", "bob", ":", "id:", ":bob"] {
             assert!(key(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn several_are_one() {
+        let named = |json: &str| serde_json::from_str::<Named>(json).ok()?.key();
+        for (json, expected) in [
+            (r#""ip:192.0.2.7""#, "ip:192.0.2.7"),
+            (r#"["192.0.2.7"]"#, "ip:192.0.2.7"),
+            (r#"["::1", "route:/a/{b}"]"#, "ip:::/64,route:/a/%7bb%7d"),
+            (r#"" [\"192.0.2.7\", \"id:a,b\"] ""#, "ip:192.0.2.7,id:a%2cb"),
+        ] {
+            assert_eq!(named(json).unwrap().as_str(), expected, "{json}");
+        }
+        for json in
+            ["[]", r#"["bob"]"#, r#"["id:a", ""]"#, r#""[""#, r#""[::1]""#, r#""[[]]""#, "7"]
+        {
+            assert!(named(json).is_none(), "{json}");
         }
     }
 }

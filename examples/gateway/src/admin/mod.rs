@@ -1,5 +1,5 @@
 //! The listener for those who run the gateway, apart from the public one: metrics, checks, and a page
-//! that shows what happens and looks up and resets keys.
+//! that shows what happens and looks up, refunds and resets keys.
 
 mod board;
 mod counts;
@@ -132,6 +132,7 @@ fn router(panel: &Panel, guard: Guard) -> Router {
         .route("/live", get(live::events))
         .route("/live.json", get(live::now))
         .route("/key/look", post(keys::look))
+        .route("/key/refund", post(keys::refund))
         .route("/key/reset", post(keys::reset))
         .with_state(panel.clone())
         .route("/metrics", get(async move || ([("content-type", TEXT)], metrics.render())))

@@ -14,7 +14,7 @@ use std::{
 use crate::support::{Gateway, Response, begin, eventually, gateway, run, run_with};
 
 const TOKEN: &str = "a-token-of-some-length";
-const LOCAL: [&str; 2] = ["--admin", "127.0.0.1:0"];
+pub(crate) const LOCAL: [&str; 2] = ["--admin", "127.0.0.1:0"];
 
 /// A file that ends with the test.
 struct File(PathBuf);
@@ -37,7 +37,7 @@ impl Drop for File {
     }
 }
 
-fn start(args: &[&str]) -> (Gateway, SocketAddr) {
+pub(crate) fn start(args: &[&str]) -> (Gateway, SocketAddr) {
     let gateway = Gateway::start(args);
     let admin = gateway.admin.expect("an admin listener");
     (gateway, admin)
@@ -48,7 +48,7 @@ fn get(admin: SocketAddr, path: &str, headers: &str) -> Response {
     Response::read(begin(admin, &format!("GET {path} HTTP/1.1\r\nhost: {admin}\r\n{headers}"), ""))
 }
 
-fn post(admin: SocketAddr, path: &str, headers: &str, body: &str) -> Response {
+pub(crate) fn post(admin: SocketAddr, path: &str, headers: &str, body: &str) -> Response {
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: {admin}\r\ncontent-type: application/json\r\n{headers}"
     );
@@ -69,7 +69,7 @@ pub(crate) fn state(admin: SocketAddr) -> serde_json::Value {
     serde_json::from_str(&get(admin, "/live.json", "").body).expect("JSON")
 }
 
-fn outcomes(state: &serde_json::Value) -> [u64; 2] {
+pub(crate) fn outcomes(state: &serde_json::Value) -> [u64; 2] {
     let outcomes = &state["policies"][0]["outcomes"];
     ["allowed", "denied"].map(|outcome| outcomes[outcome].as_u64().unwrap_or(0))
 }
@@ -186,34 +186,6 @@ fn metrics_and_the_page_tell_what_was_sent() {
     gateway.terminate();
     let (status, log) = gateway.wait();
     assert_eq!(status.code(), Some(0), "a page that is open holds it up: {log}");
-}
-
-#[test]
-fn a_key_is_looked_up_and_reset() {
-    let (gateway, admin) = start(&[&LOCAL[..], &["--limit", "2/h"]].concat());
-    let statuses = || [gateway.get("/").status, gateway.get("/").status, gateway.get("/").status];
-    assert_eq!(statuses(), [200, 200, 429]);
-    let ask = |path: &str, key: &str, limit: &str| {
-        let body = serde_json::json!({"policy": "gateway", "limit": limit, "key": key});
-        let answer = post(admin, path, "x-tollgate-admin: test\r\n", &body.to_string());
-        (answer.status, serde_json::from_str::<serde_json::Value>(&answer.body).expect("JSON"))
-    };
-    let (status, look) = ask("/key/look", "127.0.0.1", "requests");
-    assert_eq!((status, &look["remaining"], &look["of"]), (200, &0.into(), &2.into()), "{look}");
-    assert!(look["wait_seconds"].as_f64().is_some_and(|wait| (1_700.0..=1_800.0).contains(&wait)));
-    assert_eq!(ask("/key/look", "ip:192.0.2.1", "requests").1["remaining"], 2);
-
-    let (status, reset) = ask("/key/reset", "ip:127.0.0.1", "requests");
-    assert_eq!((status, &reset["remaining"]), (200, &2.into()), "{reset}");
-    assert_eq!(statuses(), [200, 200, 429]);
-    assert_eq!(metric(admin, "allowed"), 4, "looks are no requests");
-    eventually(|| outcomes(&state(admin)) == [4, 2]);
-    assert_eq!(state(admin)["policies"].as_array().map(Vec::len), Some(1), "nor a policy");
-
-    assert_eq!(ask("/key/reset", "127.0.0.1", "other").0, 404);
-    let (status, error) = ask("/key/reset", "bob", "requests");
-    assert_eq!(status, 400);
-    assert!(error["error"].as_str().is_some_and(|text| text.contains("tenant:acme")), "{error}");
 }
 
 /// A page of another site, or under a name that was pointed at this machine, gets nothing.

@@ -246,6 +246,7 @@ async function ask(path, done) {
 }
 
 $('key').addEventListener('submit', (event) => { event.preventDefault(); ask('/key/look', ''); });
+$('refund').addEventListener('click', () => ask('/key/refund', 'given back, '));
 $('reset').addEventListener('click', () => {
   const form = $('key');
   if (form.reportValidity() && confirm(`Reset ${form.elements.key.value}?`)) ask('/key/reset', 'reset, ');
