@@ -4,8 +4,13 @@
 mod admin;
 mod app;
 mod args;
+#[cfg(test)]
+#[path = "../tests/gateway/authority.rs"]
+mod authority;
 mod banner;
 mod demo;
+#[cfg_attr(not(test), expect(dead_code, reason = "nothing says yet where keys are"))]
+mod jwks;
 mod log;
 mod proxy;
 mod serve;
