@@ -18,18 +18,8 @@ use crate::{
 
 pub(super) fn policies(config: &Config, extractors: &Extractors) -> Result<PolicySet, Fault> {
     let root = Path::default();
-    let client = client_ip(config.client_ip.as_ref(), &root.field("client_ip"))?;
-    if config.policies.is_empty() {
-        // Also what is left of a file that is being written just now.
-        return Err(Fault::new(root, "there is no policy; one begins with `[[policy]]`"));
-    }
-    let mut set = Vec::new();
     for (at, policy) in config.policies.iter().enumerate() {
         let path = root.field("policy").item(at);
-        if config.policies[..at].iter().any(|other| other.name == policy.name) {
-            let what = "another policy has this name: they would share their buckets";
-            return Err(Fault::new(path.field("name"), what));
-        }
         let of_others = config.policies[..at].iter().any(|other| other.otherwise);
         if policy.otherwise && of_others {
             let what = "another policy is for the requests that no route takes";
@@ -39,12 +29,31 @@ pub(super) fn policies(config: &Config, extractors: &Extractors) -> Result<Polic
             let what = "no request takes it: it must have `routes`, or `otherwise = true`";
             return Err(Fault::new(path, what));
         }
+    }
+    by_route(config, &each(config, extractors)?)
+}
+
+/// The policies by themselves, in order.
+pub(super) fn each(config: &Config, extractors: &Extractors) -> Result<Vec<Policy>, Fault> {
+    let root = Path::default();
+    let client = client_ip(config.client_ip.as_ref(), &root.field("client_ip"))?;
+    if config.policies.is_empty() {
+        // Also what is left of a file that is being written just now.
+        return Err(Fault::new(root, "there is no policy; one begins with `[[policy]]`"));
+    }
+    let mut policies = Vec::new();
+    for (at, policy) in config.policies.iter().enumerate() {
+        let path = root.field("policy").item(at);
+        if config.policies[..at].iter().any(|other| other.name == policy.name) {
+            let what = "another policy has this name: they would share their buckets";
+            return Err(Fault::new(path.field("name"), what));
+        }
         // Where addresses come from is part of each policy.
         let origin = format!("{:?} {policy:?}", config.client_ip);
         let built = Making { config: policy, path, extractors, client: &client }.policy(origin)?;
-        set.push(built);
+        policies.push(built);
     }
-    by_route(config, &set)
+    Ok(policies)
 }
 
 fn by_route(config: &Config, built: &[Policy]) -> Result<PolicySet, Fault> {

@@ -16,10 +16,10 @@ pub struct ConfigError {
     whose: String,
     /// The field and its value.
     field: String,
-    what: String,
+    what: Box<str>,
     cause: Option<io::ErrorKind>,
     /// The value that it is about, of a configuration that was built.
-    path: Option<Path>,
+    path: Option<Box<Path>>,
 }
 
 impl ConfigError {
@@ -73,7 +73,7 @@ impl ConfigError {
     #[must_use]
     pub fn in_text(self, text: &str) -> Self {
         match self.path {
-            Some(path) => Self::of_fault_in(Fault { path, what: self.what }, text),
+            Some(path) => Self::of_fault_in(Fault { path: *path, what: self.what.into() }, text),
             None => self,
         }
     }
@@ -108,7 +108,7 @@ impl ConfigError {
             }
             None => (String::new(), fault.path.to_string()),
         };
-        Self { whose, field, path: Some(fault.path), ..Self::new(fault.what) }
+        Self { whose, field, path: Some(fault.path.into()), ..Self::new(fault.what) }
     }
 
     /// The same, in a text that somebody wrote.
@@ -129,7 +129,7 @@ impl ConfigError {
             position: None,
             whose: String::new(),
             field: String::new(),
-            what,
+            what: what.into(),
             cause: None,
             path: None,
         }

@@ -60,7 +60,6 @@ mod text;
 
 use std::{fs, path::Path};
 
-use self::place::Document;
 pub use self::{
     changes::Changes,
     error::ConfigError,
@@ -71,7 +70,8 @@ pub use self::{
         OverrideConfig, PolicyConfig,
     },
 };
-use crate::policy::{PolicyHandle, PolicySet};
+use self::{error::Fault, place::Document};
+use crate::policy::{Policy, PolicyHandle, PolicySet};
 
 /// The policies of a file in TOML.
 ///
@@ -160,10 +160,22 @@ impl Config {
     /// If a value cannot be used. The message names the policy, the limit and the field; lines are known
     /// to [`from_toml`] and [`from_file`], and found by [`ConfigError::in_text`].
     pub fn build(&self, extractors: &Extractors) -> Result<PolicySet, ConfigError> {
-        build::policies(self, extractors).map_err(|fault| {
-            // As TOML, so that values look the same, wherever they came from.
-            let text = toml::to_string(self).unwrap_or_default();
-            ConfigError::of_fault(fault, Document::parse(&text).ok().as_ref())
-        })
+        build::policies(self, extractors).map_err(|fault| self.error_of(fault))
+    }
+
+    /// The policies by themselves, in order, for a program that routes requests by itself. Of routes, only
+    /// those parameters are checked that limits count by.
+    ///
+    /// # Errors
+    ///
+    /// As of [`build`](Self::build), of everything else.
+    pub fn build_policies(&self, extractors: &Extractors) -> Result<Vec<Policy>, ConfigError> {
+        build::each(self, extractors).map_err(|fault| self.error_of(fault))
+    }
+
+    fn error_of(&self, fault: Fault) -> ConfigError {
+        // As TOML, so that values look the same, wherever they came from.
+        let text = toml::to_string(self).unwrap_or_default();
+        ConfigError::of_fault(fault, Document::parse(&text).ok().as_ref())
     }
 }

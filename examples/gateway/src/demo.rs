@@ -1,25 +1,37 @@
 //! The page that is served where nothing else is.
 
-use std::{fmt::Write as _, net::SocketAddr};
+use std::{
+    fmt::Write as _,
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+};
 
 use axum::{
     Extension,
     extract::State,
     http::{
-        HeaderMap,
+        HeaderMap, StatusCode, Uri,
         header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION},
     },
 };
-use tollgate::Decision;
+use tollgate::{Decision, Outcome};
 
 use crate::banner::reachable;
 
 /// Tells what is left, and what the page got: the decision and the headers.
 pub(crate) async fn page(
-    State(admin): State<Option<SocketAddr>>,
-    Extension(decision): Extension<Decision>,
+    State(page): State<Arc<OnceLock<SocketAddr>>>,
+    decision: Option<Extension<Decision>>,
+    uri: Uri,
     headers: HeaderMap,
-) -> String {
+) -> Result<String, StatusCode> {
+    if uri.path() == "/favicon.ico" {
+        return Err(StatusCode::NOT_FOUND);
+    }
+    let decision = decision.map(|Extension(decision)| decision);
+    let Some(decision) = decision.filter(|decision| decision.outcome() != Outcome::Skipped) else {
+        return Ok("hello, no limit applies here\n".to_owned());
+    };
     let mut text = match decision.binding() {
         Some(verdict) => {
             let (left, of) = (verdict.standing().remaining(), verdict.quota().capacity());
@@ -30,10 +42,10 @@ pub(crate) async fn page(
     // Writing to memory does not fail.
     let _ = tell(&mut text, &decision, &headers);
     // Who may not reach the page need not know where it is.
-    if let Some(admin) = admin.filter(|admin| admin.ip().is_loopback()) {
+    if let Some(admin) = page.get().copied().filter(|admin| admin.ip().is_loopback()) {
         let _ = write!(text, "\nlive page  http://{}/\n", reachable(admin));
     }
-    text
+    Ok(text)
 }
 
 fn tell(text: &mut String, decision: &Decision, headers: &HeaderMap) -> std::fmt::Result {

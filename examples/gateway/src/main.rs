@@ -1,5 +1,5 @@
-//! A gateway that shows what tollgate does: it limits requests for each client address, in memory or in a
-//! Redis that several gateways share, and passes them on to an upstream or answers with a demo page.
+//! A gateway that shows what tollgate does: it limits requests, in memory or in a Redis that several gateways
+//! share, and passes them on to upstreams or answers with a demo page, as its command line or a file says.
 
 mod admin;
 mod app;
@@ -8,25 +8,48 @@ mod args;
 #[path = "../tests/gateway/authority.rs"]
 mod authority;
 mod banner;
+mod config;
 mod demo;
-#[cfg_attr(not(test), expect(dead_code, reason = "nothing says yet where keys are"))]
 mod jwks;
 mod log;
 mod proxy;
+mod reload;
+mod routes;
 mod serve;
+mod store;
 mod tls;
 
-use std::{error::Error, process::ExitCode};
+use std::{
+    error::Error,
+    fmt,
+    io::{self, Read as _, Write as _},
+    process::{self, ExitCode},
+};
 
 use clap::Parser as _;
 use tokio::net::TcpListener;
-use tollgate::{Limiter, MemoryStore, PolicyHandle};
+use tollgate::{ApiKeys, Limiter, MemoryStore, PolicyHandle};
 
-use crate::{admin::Admin, args::Args, log::Requests};
+use crate::{
+    admin::Admin,
+    app::App,
+    args::Args,
+    config::{Config, Source},
+    reload::Reload,
+    routes::{Around, Routes},
+};
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match run(&args) {
+    let source = args.source();
+    let done = if args.digest {
+        digest()
+    } else if args.print_config {
+        source.text().map_err(Into::into).and_then(|text| print(&text))
+    } else {
+        run(&args, source)
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -36,35 +59,83 @@ fn main() -> ExitCode {
 }
 
 #[tokio::main]
-async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    log::start(args.log_format)?;
-    // What cannot be right at any time is the command line's fault, and ends here.
-    let policy = app::policy(args).unwrap_or_else(|error| args::reject(error));
-    let proxy = app::proxy(args).unwrap_or_else(|error| args::reject(error));
-    let trusted = app::trusted(args).unwrap_or_else(|error| args::reject(error));
-    let limiter = match &args.redis {
-        Some(url) => app::redis(url)
-            .await
-            .unwrap_or_else(|error| args::reject(format_args!("--redis: {error}"))),
-        None => Limiter::new(MemoryStore::new()),
-    };
-    let listener = TcpListener::bind(args.listen)
+async fn run(args: &Args, source: Source) -> Result<(), Box<dyn Error>> {
+    let config = source.read().unwrap_or_else(|error| refuse(&source, &error));
+    if !args.check && args.explain.is_none() {
+        log::start(config.file.log.format)?;
+        return serve(source, config).await;
+    }
+    // What is not right now may be right later; here only what never can be is wrong.
+    store::check(&config).unwrap_or_else(|error| refuse(&source, &error));
+    admin::check(&config).unwrap_or_else(|error| refuse(&source, &error));
+    let around = Around::new(Limiter::new(MemoryStore::new()));
+    let routes =
+        Routes::build(config, &around, None).unwrap_or_else(|error| refuse(&source, &error));
+    match args.explain.as_deref() {
+        Some([method, path]) => print(&routes.explain(method, path)?),
+        _ => print(&format!("{}: {}\n", routes.name(), routes.summary())),
+    }
+}
+
+async fn serve(source: Source, config: Config) -> Result<(), Box<dyn Error>> {
+    let limiter = store::limiter(&config).await.unwrap_or_else(|error| refuse(&source, &error));
+    let listen = config.file.listen;
+    let admin = Admin::prepare(&config).unwrap_or_else(|error| refuse(&source, &*error));
+    let mut around = Around::new(limiter.clone());
+    around.watch = admin.as_ref().map(Admin::watch).unwrap_or_default();
+    let routes =
+        Routes::build(config, &around, None).unwrap_or_else(|error| refuse(&source, &error));
+    // Ports are taken once all else is right.
+    let listener = TcpListener::bind(listen)
         .await
-        .map_err(|cause| format!("cannot listen on {}: {cause}", args.listen))?;
-    let admin = Admin::bind(args).await?;
-    let admin_at = admin.as_ref().map(Admin::address);
-    let watch = admin.as_ref().map(Admin::watch).unwrap_or_default();
-    let policies = PolicyHandle::new(policy);
-    let app = app::router(&policies, &limiter, proxy, (watch, admin_at))
-        .layer(Requests::new(trusted, args.log_requests));
+        .map_err(|cause| format!("cannot listen on {listen}: {cause}"))?;
+    let admin = match admin {
+        Some(admin) => Some(admin.bind().await?),
+        None => None,
+    };
+    if let Some(admin) = &admin {
+        around.show_page(admin.address());
+    }
+    let banner = banner::text(&routes, listener.local_addr()?, around.page());
+    let policies = PolicyHandle::new(routes.policies());
+    let app = App::new(routes);
     let admin = admin.map(|admin| admin.serve(&limiter, &policies));
+    let reload = Reload { source, app: app.clone(), policies, around }.start()?;
     // Who reads that it runs may end it at once.
     let stop = serve::asked_to_stop()?;
-    banner::print(args, listener.local_addr()?, admin_at);
-    serve::until(stop, listener, app).await;
+    // That nobody listens is no reason to end.
+    let _ = print(&banner);
+    serve::until(stop, listener, app.router()).await;
+    reload.abort();
     if let Some(admin) = admin {
         admin.abort();
     }
     limiter.shutdown().await;
     Ok(())
+}
+
+/// Ends the process because of what it is told to do: by a file, or else by its command line.
+fn refuse(source: &Source, error: &(impl fmt::Display + ?Sized)) -> ! {
+    if !source.is_file() {
+        args::reject(error);
+    }
+    eprintln!("error: {error}");
+    process::exit(1)
+}
+
+/// Prints the digest of the API key that comes in, so that it does not stand in a list of processes.
+fn digest() -> Result<(), Box<dyn Error>> {
+    let mut key = String::new();
+    io::stdin().read_to_string(&mut key)?;
+    let key = key.trim();
+    if key.is_empty() {
+        return Err("there is no key on the standard input".into());
+    }
+    print(&format!("{}\n", ApiKeys::digest(key)))
+}
+
+fn print(text: &str) -> Result<(), Box<dyn Error>> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
 }

@@ -30,12 +30,12 @@ impl Guard {
     /// For a listener on this address, with the token of this file or of the environment. Beyond
     /// loopback there must be one.
     pub(super) fn new(listening: SocketAddr, file: Option<&Path>) -> Result<Self, Box<dyn Error>> {
-        let token = match file {
-            Some(file) => Some(
+        let token = match (env::var(VARIABLE).ok(), file) {
+            (None, Some(file)) => Some(
                 fs::read_to_string(file)
                     .map_err(|cause| format!("cannot read {}: {cause}", file.display()))?,
             ),
-            None => env::var(VARIABLE).ok(),
+            (token, _) => token,
         };
         let token = token.map(|token| token.trim().to_owned());
         if token.as_ref().is_some_and(|token| token.len() < MIN_TOKEN) {
@@ -45,7 +45,7 @@ impl Guard {
         if token.is_none() && !loopback {
             return Err(format!(
                 "{listening} can be reached from other machines, so a token is needed: by \
-                 --admin-token-file, or in {VARIABLE}"
+                 --admin-token-file or admin.token_file, or in {VARIABLE}"
             )
             .into());
         }

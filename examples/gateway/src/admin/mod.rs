@@ -19,12 +19,13 @@ use axum::{
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use tokio::{net::TcpListener, sync::Semaphore, task::JoinHandle};
 use tollgate::{Limiter, PolicyHandle};
+use toml::Spanned;
 
-pub(crate) use self::watch::Watch;
+pub(crate) use self::watch::{Watch, Watched};
 use self::{board::Board, guard::Guard};
 use crate::{
     app,
-    args::{self, Args},
+    config::{Config, FileError},
     serve,
 };
 
@@ -53,45 +54,46 @@ impl Place {
     }
 }
 
-/// The listener, before it serves.
+/// Whether the listener could be had, as the configuration describes it.
+pub(crate) fn check(config: &Config) -> Result<(), FileError> {
+    guard(config).map(drop)
+}
+
+fn guard(config: &Config) -> Result<Option<(SocketAddr, Guard)>, FileError> {
+    let own = &config.file.admin;
+    let address = match own.listen.as_ref().map(Spanned::get_ref) {
+        Some(Place::Nowhere) => return Ok(None),
+        Some(Place::At(address)) => *address,
+        None => DEFAULT,
+    };
+    let file = own.token_file.as_ref().map(|path| config.beside(path.get_ref()));
+    let guard = Guard::new(address, file.as_deref());
+    guard.map(|guard| Some((address, guard))).map_err(|error| match &own.token_file {
+        Some(path) => config.fault_of_flag(Some(path), ["--admin-token-file", "admin"], error),
+        None => config.fault_of_flag(own.listen.as_ref(), ["--admin", "admin"], error),
+    })
+}
+
+/// What the listener needs, before it listens.
 pub(crate) struct Admin {
-    listener: TcpListener,
     address: SocketAddr,
+    /// Whether somebody has asked for this address.
+    asked: bool,
     guard: Guard,
     board: Arc<Board>,
 }
 
 impl Admin {
-    /// Listens where it is told to; nowhere, if it is told so. From now on metrics are kept.
-    pub(crate) async fn bind(args: &Args) -> Result<Option<Self>, Box<dyn Error>> {
-        let address = match args.admin {
-            Some(Place::Nowhere) => return Ok(None),
-            Some(Place::At(address)) => address,
-            None => DEFAULT,
-        };
-        let guard = Guard::new(address, args.admin_token_file.as_deref())
-            .unwrap_or_else(|error| args::reject(format_args!("--admin: {error}")));
-        let listener = match TcpListener::bind(address).await {
-            // Nobody asked for this one, which a second gateway on the same machine does not get.
-            Err(cause) if args.admin.is_none() && cause.kind() == ErrorKind::AddrInUse => {
-                tracing::warn!("{address} is taken; the admin listener takes a free port");
-                TcpListener::bind((address.ip(), 0)).await
-            }
-            bound => bound,
-        };
-        let listener =
-            listener.map_err(|cause| format!("cannot listen on {address} (--admin): {cause}"))?;
+    /// Checks what the configuration says. From now on metrics are kept, unless there is to be no listener.
+    pub(crate) fn prepare(config: &Config) -> Result<Option<Self>, Box<dyn Error>> {
+        let Some((address, guard)) = guard(config)? else { return Ok(None) };
         let store_calls = Matcher::Full("tollgate_store_duration_seconds".to_owned());
         let metrics = PrometheusBuilder::new()
             .set_buckets_for_metric(store_calls, &BUCKETS)?
             .install_recorder()?;
-        let address = listener.local_addr()?;
-        let store = if args.redis.is_some() { "Redis" } else { "memory" };
-        Ok(Some(Self { listener, address, guard, board: Arc::new(Board::new(metrics, store)) }))
-    }
-
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+        let store = if config.file.redis.url.is_some() { "Redis" } else { "memory" };
+        let board = Arc::new(Board::new(metrics, store));
+        Ok(Some(Self { address, asked: config.file.admin.listen.is_some(), guard, board }))
     }
 
     /// Watches layers that limit, for the page.
@@ -99,10 +101,39 @@ impl Admin {
         Watch::new(&self.board)
     }
 
+    pub(crate) async fn bind(self) -> Result<Listening, Box<dyn Error>> {
+        let address = self.address;
+        let listener = match TcpListener::bind(address).await {
+            // Nobody asked for this one, which a second gateway on the same machine does not get.
+            Err(cause) if !self.asked && cause.kind() == ErrorKind::AddrInUse => {
+                tracing::warn!("{address} is taken; the admin listener takes a free port");
+                TcpListener::bind((address.ip(), 0)).await
+            }
+            bound => bound,
+        };
+        let listener =
+            listener.map_err(|cause| format!("cannot listen on {address} (--admin): {cause}"))?;
+        let address = listener.local_addr()?;
+        Ok(Listening { listener, address, admin: self })
+    }
+}
+
+/// The listener, before it serves.
+pub(crate) struct Listening {
+    listener: TcpListener,
+    address: SocketAddr,
+    admin: Admin,
+}
+
+impl Listening {
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Serves until the task is aborted: not to the end of what is in flight, as a page that is open
     /// has none.
     pub(crate) fn serve(self, limiter: &Limiter, policies: &PolicyHandle) -> JoinHandle<()> {
-        let Self { listener, guard, board, .. } = self;
+        let Self { listener, admin: Admin { guard, board, .. }, .. } = self;
         let (limiter, policies) = (limiter.clone(), policies.clone());
         let viewers = Arc::new(Semaphore::new(VIEWERS));
         let panel = Panel { board, limiter, policies, viewers };

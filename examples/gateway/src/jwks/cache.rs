@@ -119,6 +119,7 @@ impl Cache {
     }
 
     /// Waits until the fetch has ended that is under way, and says whether there are keys.
+    #[cfg(test)]
     pub(super) async fn ready(&self) -> Result<(), KeySourceError> {
         let fetching = {
             let state = self.state();

@@ -14,7 +14,9 @@ mod settings;
 use std::{future::ready, sync::Arc};
 
 use tokio::task::AbortHandle;
-use tollgate::auth::{JwtAlgorithm, KeyLookup, KeySource, KeySourceError};
+#[cfg(test)]
+use tollgate::auth::KeySourceError;
+use tollgate::auth::{JwtAlgorithm, KeyLookup, KeySource};
 
 pub(crate) use self::settings::Settings;
 use self::{
@@ -46,6 +48,7 @@ impl Jwks {
     }
 
     /// Waits until keys were fetched, or could not be.
+    #[cfg(test)]
     pub(crate) async fn ready(&self) -> Result<(), KeySourceError> {
         self.0.cache.ready().await
     }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use serde::Deserialize;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{
     Layer as _, filter::Targets, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
@@ -19,12 +20,23 @@ use tracing_subscriber::{
 pub(crate) use self::{id::X_REQUEST_ID, requests::Requests};
 
 /// How lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
     /// For people, in colours on a terminal
+    #[default]
     Pretty,
     /// An object for each line
     Json,
+}
+
+impl Format {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Pretty => "pretty",
+            Self::Json => "json",
+        }
+    }
 }
 
 /// Logs to the standard error what `RUST_LOG` asks for, such as `info,tollgate=debug`.

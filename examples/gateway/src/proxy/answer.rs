@@ -48,7 +48,12 @@ impl Refusal {
         self.status.is_server_error() && self != Self::LOOP
     }
 
-    pub(super) fn response(self) -> Response<Body> {
+    /// What the client is told, in short.
+    pub(crate) fn told(self) -> String {
+        format!("{}: {}", self.status.as_u16(), self.reason)
+    }
+
+    pub(crate) fn response(self) -> Response<Body> {
         let mut response = Response::new(Body::from(format!("{}\n", self.reason)));
         *response.status_mut() = self.status;
         let text = HeaderValue::from_static("text/plain; charset=utf-8");

@@ -6,29 +6,16 @@
 //! needs none. Some characters may be written in two ways that mean different things to some servers
 //! only (`@` and `%40`): paths that no route names need a policy that is no laxer than the others.
 
-use axum::{
-    body::Body,
-    extract::Request,
-    http::{
-        HeaderMap, Method, StatusCode, Uri, Version,
-        header::{HOST, TRANSFER_ENCODING},
-        uri::Authority,
-    },
-    middleware::Next,
-    response::Response,
+use axum::http::{
+    HeaderMap, Method, Request, StatusCode, Uri, Version,
+    header::{HOST, TRANSFER_ENCODING},
+    uri::Authority,
 };
 
 use super::answer::Refusal;
 
-/// Stands outside of everything that reads a request.
-pub(crate) async fn check(request: Request, next: Next) -> Response<Body> {
-    match refusal(&request) {
-        None => next.run(request).await,
-        Some(refusal) => refusal.response(),
-    }
-}
-
-fn refusal<B>(request: &axum::http::Request<B>) -> Option<Refusal> {
+/// Why a request is not taken, before anything else reads it.
+pub(crate) fn refusal<B>(request: &Request<B>) -> Option<Refusal> {
     if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
         let reason = "this method is not served here";
         return Some(Refusal::new(StatusCode::NOT_IMPLEMENTED, reason));

@@ -19,7 +19,7 @@ use tokio::{
 };
 use tower_service::Service as _;
 
-pub(crate) use self::signal::asked_to_stop;
+pub(crate) use self::signal::{asked_to_reload, asked_to_stop};
 
 /// How long requests in flight may take to end, once the process is asked to.
 const DRAIN: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Being asked to end.
+//! Being asked to end, and to read the configuration again.
 
 use std::io;
 
@@ -24,4 +24,24 @@ pub(crate) fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
     Ok(async {
         let _ = signal::ctrl_c().await;
     })
+}
+
+/// What asks to read the configuration again: SIGHUP, which from now on does not kill the process.
+pub(crate) struct Reloads(#[cfg(unix)] signal::unix::Signal);
+
+impl Reloads {
+    pub(crate) async fn recv(&mut self) {
+        #[cfg(unix)]
+        if self.0.recv().await.is_some() {
+            return;
+        }
+        std::future::pending().await
+    }
+}
+
+pub(crate) fn asked_to_reload() -> io::Result<Reloads> {
+    #[cfg(unix)]
+    return signal::unix::signal(signal::unix::SignalKind::hangup()).map(Reloads);
+    #[cfg(not(unix))]
+    return Ok(Reloads());
 }

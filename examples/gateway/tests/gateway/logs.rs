@@ -150,7 +150,7 @@ fn a_line_for_each_request_tells_no_secrets() {
     assert_eq!(lines[0]["span"]["id"], id.as_str());
     assert!(lines[0]["ms"].as_f64().is_some_and(|ms| ms > 0.0 && ms < 10_000.0), "{}", lines[0]);
     assert!(lines[0].get("outcome").is_none(), "{}", lines[0]);
-    assert_eq!(told(lines[1]), expected("/a%C2%9B31m", 404));
+    assert_eq!(told(lines[1]), expected("/a%C2%9B31m", 400));
     assert_eq!(told(lines[2]).1, "/b");
     assert_eq!(told(lines[5]), expected("/", 429));
     assert_eq!(lines[5]["outcome"], "limited");

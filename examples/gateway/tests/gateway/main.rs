@@ -6,6 +6,7 @@ mod admin;
 mod alone;
 mod arguments;
 mod authority;
+mod config;
 mod keys;
 mod logs;
 mod page;

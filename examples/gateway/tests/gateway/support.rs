@@ -8,7 +8,8 @@ use std::{
     net::{Ipv4Addr, SocketAddr, TcpStream},
     path::Path,
     process::{Child, Command, ExitStatus, Output, Stdio},
-    thread,
+    sync::{Arc, Mutex},
+    thread::{self, JoinHandle},
     time::Duration,
 };
 
@@ -36,6 +37,9 @@ pub(crate) struct Gateway {
     pub(crate) admin: Option<SocketAddr>,
     /// What it printed at the start.
     pub(crate) banner: String,
+    /// What it has logged.
+    log: Arc<Mutex<String>>,
+    logging: JoinHandle<()>,
 }
 
 impl Gateway {
@@ -61,7 +65,17 @@ impl Gateway {
         let admin = banner.lines().find_map(|line| line.strip_prefix("  admin    http://"));
         let admin = admin.map(|rest| rest.split('/').next().unwrap_or_default());
         let admin = admin.map(|address| address.parse().expect("an address"));
-        Self { address: address.expect("an address"), admin, process, banner }
+        let log = Arc::<Mutex<String>>::default();
+        let lines = BufReader::new(process.0.stderr.take().expect("a pipe")).lines();
+        let all = Arc::clone(&log);
+        let logging = thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let mut all = all.lock().expect("a lock");
+                all.push_str(&line);
+                all.push('\n');
+            }
+        });
+        Self { address: address.expect("an address"), admin, process, banner, log, logging }
     }
 
     pub(crate) fn get(&self, path: &str) -> Response {
@@ -82,6 +96,16 @@ impl Gateway {
         kill_process(Pid::from_child(&self.process.0), Signal::TERM).expect("it runs");
     }
 
+    /// Asks it to read its file again.
+    pub(crate) fn hang_up(&self) {
+        kill_process(Pid::from_child(&self.process.0), Signal::HUP).expect("it runs");
+    }
+
+    /// Whether this stands in its log.
+    pub(crate) fn logged(&self, text: &str) -> bool {
+        self.log.lock().expect("a lock").contains(text)
+    }
+
     /// Bytes of memory that it uses now.
     #[cfg(target_os = "linux")]
     pub(crate) fn resident(&self) -> u64 {
@@ -94,9 +118,8 @@ impl Gateway {
 
     /// Waits for its end; returns its status and what it logged.
     pub(crate) fn wait(mut self) -> (ExitStatus, String) {
-        let mut log = String::new();
-        let mut stderr = self.process.0.stderr.take().expect("a pipe");
-        stderr.read_to_string(&mut log).expect("text");
+        self.logging.join().expect("text");
+        let log = self.log.lock().expect("a lock").clone();
         (self.process.0.wait().expect("it can be waited for"), log)
     }
 }
@@ -132,8 +155,10 @@ pub(crate) fn run_with(mut command: Command) -> Output {
 pub(crate) fn gateway(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate-gateway"));
     command.args(args).env_remove("RUST_LOG").env_remove("TOLLGATE_ADMIN_TOKEN");
+    command.env_remove("TOLLGATE_REDIS_URL");
     // Many run at a time here.
-    if !args.contains(&"--admin") {
+    let speaks = ["--admin", "--check", "--print-config"].iter().any(|arg| args.contains(arg));
+    if !speaks {
         command.args(["--admin", "off"]);
     }
     command.stdin(Stdio::null());
