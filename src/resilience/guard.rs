@@ -1,7 +1,7 @@
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use super::Monitor;
-use crate::store::{Hit, Refund, Reply, Store, StoreError, StoreErrorKind, Ticket, Watch};
+use crate::store::{Hit, Refund, Reply, Store, StoreError, StoreErrorKind, Tickets, Watch};
 
 /// A store behind a breaker: while that is open, the store is not asked.
 pub(crate) struct Guard {
@@ -14,10 +14,14 @@ impl Guard {
         Self { store, monitor }
     }
 
-    fn call<T>(&self, call: impl FnOnce(&dyn Store) -> Reply<T>) -> Reply<T> {
-        let Some(ticket) = self.monitor.enter() else { return Reply::now(Err(open())) };
+    fn call<'k, T>(
+        &self,
+        keys: impl Iterator<Item = &'k [u8]>,
+        call: impl FnOnce(&dyn Store) -> Reply<T>,
+    ) -> Reply<T> {
+        let Some(tickets) = self.monitor.enter(keys) else { return Reply::now(Err(open())) };
         // Until the reply is watched, this is what leaves if the call panics.
-        let entered = Entered { monitor: &self.monitor, ticket: Some(ticket) };
+        let entered = Entered { monitor: &self.monitor, tickets: Some(tickets) };
         let reply = call(&*self.store);
         entered.watch(reply)
     }
@@ -26,26 +30,26 @@ impl Guard {
 /// A call that was let in.
 struct Entered<'a> {
     monitor: &'a Arc<Monitor>,
-    ticket: Option<Ticket>,
+    tickets: Option<Tickets>,
 }
 
 impl Entered<'_> {
     fn watch<T>(mut self, reply: Reply<T>) -> Reply<T> {
-        let Some(ticket) = self.ticket.take() else { return reply };
+        let Some(tickets) = self.tickets.take() else { return reply };
         match reply.try_now() {
             Ok(answer) => {
-                self.monitor.at_once(ticket, answer.as_ref().map(drop));
+                self.monitor.at_once(&tickets, answer.as_ref().map(drop));
                 Reply::now(answer)
             }
-            Err(reply) => reply.watched(|| Arc::<Monitor>::clone(self.monitor), ticket),
+            Err(reply) => reply.watched(|| Arc::<Monitor>::clone(self.monitor), tickets),
         }
     }
 }
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket {
-            self.monitor.heard(ticket, None);
+        if let Some(tickets) = &self.tickets {
+            self.monitor.heard(tickets, None);
         }
     }
 }
@@ -59,15 +63,15 @@ fn open() -> StoreError {
 
 impl Store for Guard {
     fn acquire(&self, hits: &[Hit<'_>]) -> Reply {
-        self.call(|store| store.acquire(hits))
+        self.call(hits.iter().map(|hit| hit.key), |store| store.acquire(hits))
     }
 
     fn refund(&self, refunds: &[Refund<'_>]) -> Reply<()> {
-        self.call(|store| store.refund(refunds))
+        self.call(refunds.iter().map(|refund| refund.key), |store| store.refund(refunds))
     }
 
     fn reset(&self, keys: &[&[u8]]) -> Reply<()> {
-        self.call(|store| store.reset(keys))
+        self.call(keys.iter().copied(), |store| store.reset(keys))
     }
 
     fn is_local(&self) -> bool {
@@ -76,6 +80,10 @@ impl Store for Guard {
 
     fn identity(&self) -> Option<usize> {
         self.store.identity()
+    }
+
+    fn shard(&self, key: &[u8]) -> u32 {
+        self.store.shard(key)
     }
 
     fn lateness(&self) -> Duration {

@@ -5,11 +5,11 @@ use std::sync::{
 
 use super::{
     Breaker, BreakerState, Failure, Health,
-    breaker::{Circuit, Flip, Heard},
+    breaker::{Circuits, Flip, Heard},
 };
 use crate::{
     failure::StoreErrorKind,
-    store::{Moment, Store, StoreError, Ticket, Watch},
+    store::{Moment, Store, StoreError, Ticket, Tickets, Watch},
     telemetry,
     time::{Clock, MICROS_PER_SEC, Timestamp, micros},
 };
@@ -23,7 +23,7 @@ const QUIET: u64 = MICROS_PER_SEC;
 pub(crate) struct Monitor {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    circuit: Option<Circuit>,
+    circuits: Option<Circuits>,
     /// A bit for each kind of failure that was logged since the store last answered.
     failing: AtomicU32,
     failures: [AtomicU64; StoreErrorKind::COUNT],
@@ -42,7 +42,7 @@ impl Monitor {
         let now = clock.now().as_micros();
         Self {
             store,
-            circuit: breaker.map(|breaker| Circuit::new(breaker, now)),
+            circuits: breaker.map(|breaker| Circuits::new(breaker, now)),
             clock,
             failing: AtomicU32::new(0),
             failures: Default::default(),
@@ -64,36 +64,49 @@ impl Monitor {
         let kind = StoreErrorKind::ALL.get(last as usize & ((1 << KIND_BITS) - 1));
         let at = Timestamp::from_micros(last >> KIND_BITS);
         Health {
-            breaker: self.circuit.as_ref().map_or(BreakerState::Closed, Circuit::state),
+            breaker: self.circuits.as_ref().map_or(BreakerState::Closed, Circuits::state),
             last_failure: kind.filter(|_| last > 0).map(|&kind| Failure { kind, at }),
             failures: std::array::from_fn(|at| self.failures[at].load(Ordering::Relaxed)),
         }
     }
 
-    /// Whether calls go to the store.
+    /// Whether all calls go to the store.
     pub(crate) fn is_closed(&self) -> bool {
-        self.circuit.as_ref().is_none_or(Circuit::is_closed)
+        self.circuits.as_ref().is_none_or(Circuits::are_closed)
     }
 
-    /// Lets a call to the store in. None, while the breaker is open.
-    pub(super) fn enter(&self) -> Option<Ticket> {
-        match &self.circuit {
-            Some(circuit) => {
-                let ticket = circuit.enter(self.moment())?;
-                if ticket.probe.is_some() {
-                    flipped(Flip::Probing);
-                }
-                Some(ticket)
+    /// Lets a call to the store in, about these keys. None, while the breaker of a part that it goes to
+    /// is open.
+    pub(super) fn enter<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Option<Tickets> {
+        let Some(circuits) = &self.circuits else { return Some(Tickets::default()) };
+        let now = self.moment();
+        let mut tickets: Option<Tickets> = None;
+        for shard in keys.map(|key| self.store.shard(key)) {
+            if tickets.iter().flat_map(Tickets::iter).any(|ticket| ticket.shard == shard) {
+                continue;
             }
-            None => Some(Ticket { asked: Moment::default(), answers: 0, probe: None }),
+            let Some(ticket) = circuits.with(shard, |circuit| circuit.enter(now)) else {
+                // Nobody is asked.
+                tickets.iter().for_each(|tickets| self.heard(tickets, None));
+                return None;
+            };
+            if ticket.probe.is_some() {
+                self.flipped(shard, Flip::Probing);
+            }
+            let ticket = Ticket { shard, ..ticket };
+            match &mut tickets {
+                Some(tickets) => tickets.push(ticket),
+                None => tickets = Some(Tickets::new(ticket)),
+            }
         }
+        Some(tickets.unwrap_or_default())
     }
 
     /// A call was answered at once. What is wrong with it was then seen here, and not by the store.
-    pub(super) fn at_once(&self, ticket: Ticket, answer: Result<(), &StoreError>) {
+    pub(super) fn at_once(&self, tickets: &Tickets, answer: Result<(), &StoreError>) {
         let seen_here =
             matches!(answer, Err(error) if error.kind() == StoreErrorKind::Misconfigured);
-        self.heard(ticket, (!seen_here).then_some(answer));
+        self.heard(tickets, (!seen_here).then_some(answer));
     }
 
     fn answered(&self) {
@@ -124,6 +137,24 @@ impl Monitor {
         }
     }
 
+    fn flipped(&self, shard: u32, flip: Flip) {
+        let state = self.circuits.as_ref().map_or(BreakerState::Closed, Circuits::state);
+        telemetry::breaker_is(state.place());
+        // Where there is one part only, its number says nothing.
+        let parts = self.circuits.as_ref().is_some_and(Circuits::are_several);
+        let shard = parts.then_some(shard);
+        match flip {
+            Flip::Opened(why, pause) => telemetry::breaker_opened(shard, why, pause),
+            Flip::Probing => telemetry::breaker_probes(shard),
+            Flip::StillOpen => telemetry::breaker_still_open(shard),
+            Flip::Closed => telemetry::breaker_closed(shard),
+        }
+        if matches!(flip, Flip::Closed) && state == BreakerState::Closed {
+            // The line that says so serves for the failures that came before.
+            self.failing.store(0, Ordering::Relaxed);
+        }
+    }
+
     fn moment(&self) -> Moment {
         Moment { time: self.now(), lateness: micros(self.store.lateness()) }
     }
@@ -134,14 +165,20 @@ impl Monitor {
 }
 
 impl Watch for Monitor {
-    fn heard(&self, ticket: Ticket, answer: Option<Result<(), &StoreError>>) {
-        let Some(circuit) = &self.circuit else { return };
-        let heard = answer.map_or(Heard::Nothing, what_it_says);
-        let Some(flip) = circuit.leave(ticket, self.moment(), heard) else { return };
-        flipped(flip);
-        if matches!(flip, Flip::Closed) {
-            // The line that says so serves for the failures that came before.
-            self.failing.store(0, Ordering::Relaxed);
+    fn heard(&self, tickets: &Tickets, answer: Option<Result<(), &StoreError>>) {
+        let Some(circuits) = &self.circuits else { return };
+        let now = self.moment();
+        let said = answer.map_or(Heard::Nothing, what_it_says);
+        let whose = answer.and_then(Result::err).and_then(StoreError::shard);
+        for ticket in tickets.iter() {
+            let shard = ticket.shard;
+            // Of the others nothing is known: they may not have been asked.
+            let heard =
+                if whose.is_none_or(|whose| whose == shard) { said } else { Heard::Nothing };
+            let flip = circuits.with(shard, |circuit| circuit.leave(ticket, now, heard));
+            if let Some(flip) = flip {
+                self.flipped(shard, flip);
+            }
         }
     }
 }
@@ -159,14 +196,5 @@ const fn what_it_says(answer: Result<(), &StoreError>) -> Heard {
         StoreErrorKind::Misconfigured | StoreErrorKind::Unexpected => Heard::Answer,
         // The store was not asked.
         StoreErrorKind::Overloaded | StoreErrorKind::BreakerOpen => Heard::Nothing,
-    }
-}
-
-fn flipped(flip: Flip) {
-    match flip {
-        Flip::Opened(why, pause) => telemetry::breaker_opened(why, pause),
-        Flip::Probing => telemetry::breaker_probes(),
-        Flip::StillOpen => telemetry::breaker_still_open(),
-        Flip::Closed => telemetry::breaker_closed(),
     }
 }

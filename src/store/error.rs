@@ -1,4 +1,4 @@
-use std::{borrow::Cow, error::Error, fmt, sync::Arc};
+use std::{borrow::Cow, error::Error, fmt, num::NonZeroU32, sync::Arc};
 
 pub use crate::failure::StoreErrorKind;
 
@@ -8,13 +8,15 @@ pub struct StoreError {
     kind: StoreErrorKind,
     message: Cow<'static, str>,
     source: Option<Arc<dyn Error + Send + Sync>>,
+    /// One more than its number.
+    shard: Option<NonZeroU32>,
 }
 
 impl StoreError {
     /// An error of this kind; the message should not name keys.
     #[must_use]
     pub fn new(kind: StoreErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self { kind, message: message.into(), source: None, shard: None }
     }
 
     /// The same error, with what caused it.
@@ -22,6 +24,22 @@ impl StoreError {
     pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
+    }
+
+    /// The same error, of this part of the store: see [`Store::shard`](crate::Store::shard).
+    #[must_use]
+    pub const fn at(mut self, shard: u32) -> Self {
+        self.shard = NonZeroU32::new(shard.saturating_add(1));
+        self
+    }
+
+    /// The part of the store that has failed, if it says so.
+    #[must_use]
+    pub const fn shard(&self) -> Option<u32> {
+        match self.shard {
+            Some(shard) => Some(shard.get() - 1),
+            None => None,
+        }
     }
 
     /// The kind of failure.

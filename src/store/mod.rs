@@ -10,7 +10,7 @@ use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use smallvec::SmallVec;
 
-pub(crate) use self::reply::{Moment, Ticket, Watch};
+pub(crate) use self::reply::{Moment, Ticket, Tickets, Watch};
 pub use self::{
     error::{StoreError, StoreErrorKind},
     memory::{MemoryStore, MemoryStoreBuilder},
@@ -126,6 +126,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Which part of the store keeps the state of this name. A part fails by itself, and has a breaker of
+    /// its own, so that those of others are asked all the same. Numbers are small, and that of one part
+    /// stays, as long as there is the store. An error of one part says [which](StoreError::at); another one
+    /// counts against all that the call went to. Default: there is one part, of the number 0.
+    fn shard(&self, _key: &[u8]) -> u32 {
+        0
+    }
+
     /// How late this process was, in all, in what replies wait for: in sending what is asked, and in
     /// hearing what is answered. A [`Breaker`](crate::Breaker) takes it from the time of a call, so that
     /// an overloaded process does not take its store for slow. Zero, where that is not known.
@@ -160,6 +168,10 @@ macro_rules! delegate {
 
             fn identity(&self) -> Option<usize> {
                 (**self).identity()
+            }
+
+            fn shard(&self, key: &[u8]) -> u32 {
+                (**self).shard(key)
             }
 
             fn lateness(&self) -> Duration {

@@ -1,5 +1,6 @@
 use std::{
-    fmt,
+    fmt, iter,
+    num::NonZeroU64,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -23,7 +24,7 @@ enum State<T> {
 /// Hears what became of replies.
 pub(crate) trait Watch: Send + Sync {
     /// The answer has come, or nobody waits for it any more.
-    fn heard(&self, ticket: Ticket, answer: Option<Result<(), &StoreError>>);
+    fn heard(&self, tickets: &Tickets, answer: Option<Result<(), &StoreError>>);
 }
 
 /// A point in time, and how late this process had been by then in what calls wait for, in microseconds.
@@ -34,26 +35,50 @@ pub(crate) struct Moment {
 }
 
 /// What a call was given when it was handed to a store.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ticket {
+    /// The part of the store that it is handed to.
+    pub(crate) shard: u32,
     /// When that was.
     pub(crate) asked: Moment,
     /// Answers that had come by then.
     pub(crate) answers: u64,
     /// Its number, if it is there to find out whether the store answers again.
-    pub(crate) probe: Option<u64>,
+    pub(crate) probe: Option<NonZeroU64>,
+}
+
+/// One for each part of the store that a call goes to: of most calls, one.
+#[derive(Debug, Default)]
+pub(crate) struct Tickets {
+    first: Ticket,
+    more: Option<Box<Tickets>>,
+}
+
+impl Tickets {
+    pub(crate) const fn new(first: Ticket) -> Self {
+        Self { first, more: None }
+    }
+
+    pub(crate) fn push(&mut self, ticket: Ticket) {
+        let more = self.more.take();
+        self.more = Some(Box::new(Self { first: ticket, more }));
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Ticket> {
+        iter::successors(Some(self), |tickets| tickets.more.as_deref()).map(|tickets| tickets.first)
+    }
 }
 
 struct Watched {
     watch: Arc<dyn Watch>,
-    ticket: Ticket,
+    tickets: Tickets,
     told: bool,
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
         if !self.told {
-            self.watch.heard(self.ticket, None);
+            self.watch.heard(&self.tickets, None);
         }
     }
 }
@@ -83,11 +108,11 @@ impl<T> Reply<T> {
     }
 
     /// The same reply, of which `watch` hears once it has come. One that is there already is not watched.
-    pub(crate) fn watched(self, watch: impl FnOnce() -> Arc<dyn Watch>, ticket: Ticket) -> Self {
+    pub(crate) fn watched(self, watch: impl FnOnce() -> Arc<dyn Watch>, tickets: Tickets) -> Self {
         match self.state {
             state @ State::Now(_) => Self { state, watched: None },
             state @ State::Later(_) => {
-                Self { state, watched: Some(Watched { watch: watch(), ticket, told: false }) }
+                Self { state, watched: Some(Watched { watch: watch(), tickets, told: false }) }
             }
         }
     }
@@ -105,7 +130,7 @@ impl<T: Unpin> Future for Reply<T> {
             && let Some(mut watched) = self.watched.take()
         {
             watched.told = true;
-            watched.watch.heard(watched.ticket, Some(answer.as_ref().map(drop)));
+            watched.watch.heard(&watched.tickets, Some(answer.as_ref().map(drop)));
         }
         answer
     }

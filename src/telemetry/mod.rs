@@ -95,30 +95,31 @@ pub(crate) fn store_recovered() {
     tracing::info!(target: TARGET, "the store answers again");
 }
 
-/// The breaker opens, for so many microseconds at first.
-pub(crate) fn breaker_opened(why: &'static str, pause: u64) {
-    meters::breaker(2);
-    tracing::warn!(target: TARGET, millis = pause / 1_000,
+/// The breaker, or the worst of several: 0 is closed, 1 half open, 2 open.
+pub(crate) fn breaker_is(state: u8) {
+    meters::breaker(state);
+}
+
+/// The breaker opens, for so many microseconds at first; of several, that of this part of the store.
+pub(crate) fn breaker_opened(shard: Option<u32>, why: &'static str, pause: u64) {
+    tracing::warn!(target: TARGET, shard, millis = pause / 1_000,
         "the breaker opens, as the store does not serve: {why}; policies apply their `on_failure`"
     );
 }
 
 /// One request is to find out whether the store answers again.
-pub(crate) fn breaker_probes() {
-    meters::breaker(1);
-    tracing::debug!(target: TARGET, "the breaker is half open: one request asks the store");
+pub(crate) fn breaker_probes(shard: Option<u32>) {
+    tracing::debug!(target: TARGET, shard, "the breaker is half open: one request asks the store");
 }
 
 /// It did not.
-pub(crate) fn breaker_still_open() {
-    meters::breaker(2);
-    tracing::debug!(target: TARGET, "the breaker stays open");
+pub(crate) fn breaker_still_open(shard: Option<u32>) {
+    tracing::debug!(target: TARGET, shard, "the breaker stays open");
 }
 
 /// The store answers again, so that all requests go to it.
-pub(crate) fn breaker_closed() {
-    meters::breaker(0);
-    tracing::info!(target: TARGET, "the breaker closes: the store answers again");
+pub(crate) fn breaker_closed(shard: Option<u32>) {
+    tracing::info!(target: TARGET, shard, "the breaker closes: the store answers again");
 }
 
 /// The source of keys for tokens begins to fail.

@@ -7,6 +7,7 @@ mod opens;
 mod queue;
 mod seen;
 mod settings;
+mod shards;
 mod spared;
 
 use std::time::Duration;

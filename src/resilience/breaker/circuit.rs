@@ -1,6 +1,9 @@
-use std::sync::{
-    Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
+use std::{
+    num::NonZeroU64,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use super::{Breaker, BreakerState, pauses::Pauses, window::Window};
@@ -122,7 +125,7 @@ impl Circuit {
     /// Lets a call to the store in, or not.
     pub(crate) fn enter(&self, asked: Moment) -> Option<Ticket> {
         let answers = self.answers.load(Relaxed);
-        let call = Ticket { asked, answers, probe: None };
+        let call = Ticket { shard: 0, asked, answers, probe: None };
         let now = asked.time;
         if self.is_closed() {
             return Some(call);
@@ -140,7 +143,7 @@ impl Circuit {
         inner.probe += 1;
         self.due.store(now.saturating_add(PATIENCE), Relaxed);
         self.state.store(HALF_OPEN, Relaxed);
-        Some(Ticket { probe: Some(inner.probe), ..call })
+        Some(Ticket { probe: NonZeroU64::new(inner.probe), ..call })
     }
 
     /// A call that was let in has ended.
@@ -200,7 +203,7 @@ impl Circuit {
     fn probed(&self, ticket: Ticket, at: Moment, heard: Heard) -> Option<Flip> {
         let now = at.time;
         let mut inner = self.lock();
-        if self.state.load(Relaxed) != HALF_OPEN || ticket.probe != Some(inner.probe) {
+        if self.state.load(Relaxed) != HALF_OPEN || ticket.probe != NonZeroU64::new(inner.probe) {
             return None;
         }
         let slow = heard == Heard::Answer && taken(ticket, at) > self.slower_than;

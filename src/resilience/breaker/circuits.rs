@@ -1,0 +1,67 @@
+use std::sync::{
+    PoisonError, RwLock,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use super::{Breaker, BreakerState, circuit::Circuit};
+
+/// Parts that have a breaker of their own; the others share the last.
+const MOST: usize = 1_024;
+
+/// A breaker for each part of a store. That of a store in one part is found without a lock.
+#[derive(Debug)]
+pub(crate) struct Circuits {
+    settings: Breaker,
+    begun: u64,
+    first: Circuit,
+    /// Whether there are others.
+    several: AtomicBool,
+    others: RwLock<Vec<Circuit>>,
+}
+
+impl Circuits {
+    pub(crate) fn new(settings: Breaker, now: u64) -> Self {
+        let first = Circuit::new(settings, now);
+        Self {
+            settings,
+            begun: now,
+            first,
+            several: AtomicBool::new(false),
+            others: RwLock::default(),
+        }
+    }
+
+    pub(crate) fn with<T>(&self, shard: u32, look: impl FnOnce(&Circuit) -> T) -> T {
+        let Some(at) = (shard as usize).min(MOST).checked_sub(1) else { return look(&self.first) };
+        {
+            let others = self.others.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(circuit) = others.get(at) {
+                return look(circuit);
+            }
+        }
+        let mut others = self.others.write().unwrap_or_else(PoisonError::into_inner);
+        while others.len() <= at {
+            others.push(Circuit::new(self.settings, self.begun));
+        }
+        self.several.store(true, Relaxed);
+        look(&others[at])
+    }
+
+    /// The worst of them.
+    pub(crate) fn state(&self) -> BreakerState {
+        if !self.are_several() {
+            return self.first.state();
+        }
+        let others = self.others.read().unwrap_or_else(PoisonError::into_inner);
+        let states = others.iter().map(Circuit::state).chain([self.first.state()]);
+        states.max_by_key(|state| state.place()).unwrap_or(BreakerState::Closed)
+    }
+
+    pub(crate) fn are_closed(&self) -> bool {
+        self.state() == BreakerState::Closed
+    }
+
+    pub(crate) fn are_several(&self) -> bool {
+        self.several.load(Relaxed)
+    }
+}
