@@ -82,6 +82,10 @@ impl Store for Guard {
         self.store.lateness()
     }
 
+    fn shard(&self, key: &[u8]) -> u32 {
+        self.store.shard(key)
+    }
+
     fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         self.store.shutdown()
     }

@@ -133,6 +133,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Duration::ZERO
     }
 
+    /// Which part of the store keeps the state of this name: a part fails by itself, and has a
+    /// [breaker](crate::Breaker) of its own. Numbers are small, and mean the same part for as long as the store lives; the part of a
+    /// name may change. An error that is one part's tells [its number](StoreError::shard).
+    fn shard(&self, _key: &[u8]) -> u32 {
+        0
+    }
+
     /// Finishes what is pending, before the process ends.
     fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::ready(()))
@@ -164,6 +171,10 @@ macro_rules! delegate {
 
             fn lateness(&self) -> Duration {
                 (**self).lateness()
+            }
+
+            fn shard(&self, key: &[u8]) -> u32 {
+                (**self).shard(key)
             }
 
             fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
