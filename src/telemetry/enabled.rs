@@ -15,6 +15,11 @@ pub(super) fn store_error(kind: &'static str) {
     metrics::counter!("tollgate_store_errors_total", "kind" => kind).increment(1);
 }
 
+#[cfg(feature = "redis-cluster")]
+pub(super) fn refunds_withheld(count: usize) {
+    metrics::counter!("tollgate_refunds_withheld_total").increment(count as u64);
+}
+
 /// 0 is closed, 1 half open, 2 open.
 pub(super) fn breaker(state: u8) {
     metrics::gauge!("tollgate_breaker_state").set(state);

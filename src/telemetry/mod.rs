@@ -81,6 +81,13 @@ pub(crate) fn store_failed(kind: &'static str) {
     meters::store_error(kind);
 }
 
+/// So many states were charged for a request that was not admitted, and got nothing back.
+#[cfg(feature = "redis-cluster")]
+pub(crate) fn refunds_withheld(count: usize) {
+    meters::refunds_withheld(count);
+    tracing::debug!(target: TARGET, count, "units were not given back, and come back with the next refill");
+}
+
 /// The store begins to fail, in this way.
 pub(crate) fn store_failing(error: &dyn std::error::Error, misconfigured: bool) {
     if misconfigured {

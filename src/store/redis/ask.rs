@@ -2,10 +2,10 @@
 
 use deadpool_redis::redis::{self, RedisError, Value};
 
-use super::{Inner, call::Call, error, pulse::WasLate, slot::Link};
+use super::{call::Call, error, node::Node, pulse::WasLate, slot::Link};
 use crate::store::{StoreError, StoreErrorKind};
 
-impl Inner {
+impl Node {
     /// What the server answers to a call for so many requests, before the deadline.
     pub(super) async fn call(&self, call: &Call, requests: usize) -> Result<Value, StoreError> {
         let mut used = None;
@@ -32,7 +32,11 @@ impl Inner {
     ///
     /// What is rare is boxed: each call allocates the whole future, and allocators are slower above
     /// a kilobyte.
-    async fn ask(&self, call: &Call, used: &mut Option<Link>) -> Result<Value, StoreError> {
+    pub(super) async fn ask(
+        &self,
+        call: &Call,
+        used: &mut Option<Link>,
+    ) -> Result<Value, StoreError> {
         let link = match self.slots.ready() {
             Some(link) if !link.idle => used.insert(link),
             _ => Box::pin(self.find(used)).await?,
@@ -54,7 +58,10 @@ impl Inner {
 
     /// A connection that was not lost while nobody used it: a request that was sent over a lost one
     /// could not be sent again.
-    async fn find<'a>(&self, used: &'a mut Option<Link>) -> Result<&'a mut Link, StoreError> {
+    pub(super) async fn find<'a>(
+        &self,
+        used: &'a mut Option<Link>,
+    ) -> Result<&'a mut Link, StoreError> {
         loop {
             let link = match self.slots.ready() {
                 Some(link) => link,
@@ -74,7 +81,7 @@ impl Inner {
         }
     }
 
-    fn failed(&self, link: &Link, cause: RedisError) -> StoreError {
+    pub(super) fn failed(&self, link: &Link, cause: RedisError) -> StoreError {
         let fatal = error::breaks_connection(&cause);
         let dropped = cause.is_unrecoverable_error();
         let error = error::classify(cause);

@@ -6,9 +6,10 @@ use deadpool_redis::{
 };
 
 use super::{
-    Inner, RedisStore,
+    RedisStore, Servers, cluster,
     error::{self, misconfigured},
     gather::Gathering,
+    node::Node,
     pulse::Pulse,
     slots::Slots,
     tls::Tls,
@@ -32,6 +33,9 @@ const MAX_PREFIX: usize = 64;
 pub(super) enum Target {
     Url(Box<str>),
     Pool(Pool),
+    /// Some nodes of a cluster, by a URL each.
+    #[cfg(feature = "redis-cluster")]
+    Cluster(Box<[Box<str>]>),
 }
 
 /// Builds a [`RedisStore`].
@@ -39,11 +43,12 @@ pub(super) enum Target {
 #[must_use]
 pub struct RedisStoreBuilder {
     target: Target,
-    connections: usize,
-    deadline: Duration,
-    connect_timeout: Duration,
+    pub(super) connections: usize,
+    pub(super) deadline: Duration,
+    pub(super) connect_timeout: Duration,
     prefix: Box<str>,
     own_thread: bool,
+    one_slot: bool,
     pub(super) tls: Tls,
 }
 
@@ -56,12 +61,13 @@ impl RedisStoreBuilder {
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             prefix: DEFAULT_PREFIX.into(),
             own_thread: false,
+            one_slot: false,
             tls: Tls::default(),
         }
     }
 
-    /// Connections that all callers share, 1 to 64. Default: 3. More do not help much: each carries
-    /// any number of requests at a time.
+    /// Connections that all callers share, to each node of a cluster, 1 to 64. Default: 3. More do not help
+    /// much: each carries any number of requests at a time.
     pub const fn connections(mut self, connections: usize) -> Self {
         self.connections = connections;
         self
@@ -103,15 +109,31 @@ impl RedisStoreBuilder {
         self
     }
 
+    /// Keeps all states in one slot of a cluster, so that also limits of different identities are charged
+    /// in one atomic call. Names of keys then begin with the prefix in braces, as in `{tg1}:`. Default: no.
+    ///
+    /// **One node then does all the work** of this store, however many the cluster has, and cannot share
+    /// it: this is for stores of few requests, to which it matters more that units are never withheld,
+    /// not even for the moment until they are given back. States that are kept under other names do not
+    /// count, so all instances have to agree. A single server only sees other names.
+    pub const fn one_slot(mut self) -> Self {
+        self.one_slot = true;
+        self
+    }
+
     /// Connects now.
     ///
     /// # Errors
     ///
     /// If a setting is out of its bounds, or the server cannot be reached or used: it is too old, say,
-    /// or lacks scripts.
+    /// or lacks scripts. Of a cluster, one primary has to be reached, and none may be unusable; to the
+    /// others, attempts go on in the background.
     pub async fn connect(self) -> Result<RedisStore, StoreError> {
         let store = self.connect_lazy()?;
-        store.0.slots.connect().await?;
+        match &store.0 {
+            Servers::One(node) => node.slots.connect().await?,
+            Servers::Cluster(cluster) => cluster.connect().await?,
+        }
         Ok(store)
     }
 
@@ -124,39 +146,57 @@ impl RedisStoreBuilder {
     pub fn connect_lazy(self) -> Result<RedisStore, StoreError> {
         self.check()?;
         match &self.target {
-            Target::Url(url) => {
-                let info = self.tls.apply(url::connection_info(url)?)?;
-                let (way, pool) = (Way::to(&info), self.pool(info)?);
-                self.open(pool, way)
-            }
+            Target::Url(url) => match cluster::seeds(url)? {
+                Some(seeds) => self.over_cluster(&seeds),
+                None => {
+                    let info = self.tls.apply(url::connection_info(url)?)?;
+                    let (way, pool) = (Way::to(&info), self.pool(info)?);
+                    Ok(self.over(pool, way, self.worker()?))
+                }
+            },
             Target::Pool(_) if self.tls.is_set() => Err(misconfigured(
                 "certificates are given, but the connections come from a pool that has its own"
                     .to_owned(),
             )),
-            Target::Pool(pool) => {
-                let pool = pool.clone();
-                self.open(pool, Way::of_pool())
-            }
+            Target::Pool(pool) => Ok(self.over(pool.clone(), Way::of_pool(), self.worker()?)),
+            #[cfg(feature = "redis-cluster")]
+            Target::Cluster(seeds) => self.over_cluster(seeds),
         }
     }
 
-    fn open(self, pool: Pool, way: Way) -> Result<RedisStore, StoreError> {
+    fn worker(&self) -> Result<Worker, StoreError> {
         let worker = if self.own_thread { Worker::thread() } else { Ok(Worker::default()) };
-        let worker = worker.map_err(|cause| {
+        worker.map_err(|cause| {
             misconfigured(format!("there can be no thread for the connections: {cause}"))
-        })?;
-        Ok(self.over(pool, way, worker))
+        })
     }
 
-    pub(super) fn over(self, pool: Pool, way: Way, worker: Worker) -> RedisStore {
-        RedisStore(Arc::new(Inner {
+    fn over_cluster(&self, seeds: &[Box<str>]) -> Result<RedisStore, StoreError> {
+        let infos = seeds.iter().map(|url| self.tls.apply(url::connection_info(url)?));
+        let infos = infos.collect::<Result<Vec<_>, _>>()?;
+        let cluster = cluster::Cluster::new(self.clone(), infos, self.worker()?)?;
+        Ok(RedisStore(Servers::Cluster(Arc::new(cluster))))
+    }
+
+    pub(super) fn over(&self, pool: Pool, way: Way, worker: Worker) -> RedisStore {
+        let node = self.node(pool, way, worker, Arc::new(Pulse::new()));
+        RedisStore(Servers::One(Arc::new(node)))
+    }
+
+    pub(super) fn node(&self, pool: Pool, way: Way, worker: Worker, pulse: Arc<Pulse>) -> Node {
+        Node {
             slots: Slots::new(pool, way, self.connections, self.connect_timeout, worker.clone()),
             gathering: Gathering::new(self.connections, self.deadline),
-            pulse: Pulse::new(),
+            pulse,
             worker,
             deadline: self.deadline,
-            prefix: self.prefix,
-        }))
+            prefix: self.full_prefix(),
+        }
+    }
+
+    /// What the names of keys begin with.
+    pub(super) fn full_prefix(&self) -> Box<str> {
+        if self.one_slot { format!("{{{}}}", self.prefix).into() } else { self.prefix.clone() }
     }
 
     fn check(&self) -> Result<(), StoreError> {
@@ -185,7 +225,7 @@ impl RedisStoreBuilder {
         Ok(())
     }
 
-    fn pool(&self, info: ConnectionInfo) -> Result<Pool, StoreError> {
+    pub(super) fn pool(&self, info: ConnectionInfo) -> Result<Pool, StoreError> {
         // All of it is bounded here, so the client need not run timers of its own.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);

@@ -6,7 +6,7 @@
 
 use std::{
     collections::VecDeque,
-    mem,
+    iter, mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -16,8 +16,8 @@ use smallvec::SmallVec;
 use tokio::{sync::oneshot, task::yield_now};
 
 use super::{
-    Inner,
     call::Call,
+    node::Node,
     wire::{self, Request},
 };
 use crate::{
@@ -59,8 +59,8 @@ struct State {
 }
 
 /// A request that waits to be sent, or for its answer.
-struct Waiting {
-    request: Request,
+pub(super) struct Waiting {
+    pub(super) request: Request,
     answer: oneshot::Sender<Result<Answer, StoreError>>,
 }
 
@@ -167,22 +167,34 @@ impl Gathering {
     }
 }
 
+/// Where requests gather, and who sends them.
+pub(super) trait Gate: Clone + Send + Sync + 'static {
+    /// The server that the requests are for.
+    fn node(&self) -> &Node;
+
+    /// What is answered to the request that goes out alone.
+    fn ask(&self, request: &Request) -> impl Future<Output = Result<Value, StoreError>> + Send;
+
+    /// Sends one batch, and gives everybody in it an answer. When it has ended, the driver takes the next.
+    fn ask_for(&self, batch: Vec<Waiting>) -> impl Future<Output = ()> + Send;
+}
+
 /// Sends batches until nobody waits. It has its place from when its number is given, so that it also
 /// leaves it if its task never runs.
-pub(super) struct Driver {
-    inner: Arc<Inner>,
+pub(super) struct Driver<G: Gate> {
+    gate: G,
     number: u64,
     ended: bool,
 }
 
-impl Driver {
-    pub(super) const fn new(inner: Arc<Inner>, number: u64) -> Self {
-        Self { inner, number, ended: false }
+impl<G: Gate> Driver<G> {
+    pub(super) const fn new(gate: G, number: u64) -> Self {
+        Self { gate, number, ended: false }
     }
 
     pub(super) async fn drive(mut self) {
-        while let Some(batch) = self.inner.gathering.take(self.number) {
-            self.inner.ask_for(batch).await;
+        while let Some(batch) = self.gate.node().gathering.take(self.number) {
+            self.gate.ask_for(batch).await;
             // Those that were answered come back first, and go out with the next batch.
             yield_now().await;
         }
@@ -190,27 +202,38 @@ impl Driver {
     }
 }
 
-impl Drop for Driver {
+impl<G: Gate> Drop for Driver<G> {
     fn drop(&mut self) {
         if !self.ended {
-            self.inner.gathering.abandon(self.number);
+            self.gate.node().gathering.abandon(self.number);
         }
     }
 }
 
-impl Inner {
-    /// The answer to a request that waits, before its deadline, whatever becomes of its driver.
-    pub(super) async fn wait(
-        &self,
-        answer: oneshot::Receiver<Result<Answer, StoreError>>,
-    ) -> Result<Answer, StoreError> {
-        match self.pulse.within(self.deadline, answer).await {
-            Ok(answer) => answer.unwrap_or_else(|_gone| Err(abandoned())),
-            Err(_late) => Err(self.timeout()),
-        }
+/// A request on its caller's task, which may go away at any time.
+pub(super) struct Alone<G: Gate>(pub(super) G);
+
+impl<G: Gate> Alone<G> {
+    pub(super) async fn ask(&self, request: &Request) -> Result<Answer, StoreError> {
+        request.read(&self.0.ask(request).await?)
+    }
+}
+
+impl<G: Gate> Drop for Alone<G> {
+    fn drop(&mut self) {
+        self.0.node().gathering.leave();
+    }
+}
+
+impl Gate for Arc<Node> {
+    fn node(&self) -> &Node {
+        self
     }
 
-    /// Sends one batch, and gives everybody in it an answer.
+    async fn ask(&self, request: &Request) -> Result<Value, StoreError> {
+        self.call(&Call::acquire(iter::once(request)), 1).await
+    }
+
     async fn ask_for(&self, batch: Vec<Waiting>) {
         let call = Call::acquire(batch.iter().map(|waiting| &waiting.request));
         let outcome = self.call(&call, batch.len()).await;
@@ -220,12 +243,12 @@ impl Inner {
 
 impl Waiting {
     /// Nobody need be there any more to hear it.
-    fn answer(self, answer: Result<Answer, StoreError>) {
+    pub(super) fn answer(self, answer: Result<Answer, StoreError>) {
         let _ = self.answer.send(answer);
     }
 }
 
-fn distribute(batch: Vec<Waiting>, outcome: Result<Value, StoreError>) {
+pub(super) fn distribute(batch: Vec<Waiting>, outcome: Result<Value, StoreError>) {
     let hits = batch.iter().map(|waiting| waiting.request.hits().len()).sum();
     let answers = match &outcome {
         Ok(value) => wire::answers(value, hits),
@@ -245,6 +268,6 @@ fn distribute(batch: Vec<Waiting>, outcome: Result<Value, StoreError>) {
 }
 
 /// An error for those whose driver went away.
-fn abandoned() -> StoreError {
+pub(super) fn abandoned() -> StoreError {
     StoreError::new(StoreErrorKind::Unreachable, "the runtime that asked Redis has ended")
 }

@@ -3,9 +3,13 @@
 mod ask;
 mod builder;
 mod call;
+#[cfg_attr(feature = "redis-cluster", path = "cluster/mod.rs")]
+#[cfg_attr(not(feature = "redis-cluster"), path = "no_cluster.rs")]
+mod cluster;
 mod error;
 mod gather;
 mod greeting;
+mod node;
 mod parameters;
 mod pulse;
 mod script;
@@ -19,23 +23,17 @@ mod url;
 mod wire;
 mod worker;
 
-use std::{fmt, iter, pin::Pin, sync::Arc, time::Duration};
+use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use deadpool_redis::{Pool, redis::Value};
 use tokio::{runtime::Handle, task};
 
 pub use self::builder::RedisStoreBuilder;
 use self::{
-    builder::Target,
-    call::Call,
-    gather::{Driver, Entry, Gathering},
-    pulse::{Beats, Pulse},
-    slots::Slots,
-    url::Way,
-    wire::Request,
+    builder::Target, call::Call, cluster::Cluster, node::Node, url::Way, wire::Request,
     worker::Worker,
 };
-use super::{Answer, Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check, check_refunds};
+use super::{Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check, check_refunds};
 
 /// Keeps the states of limits in Redis, shared by all instances that use the same server and
 /// prefix. Clones share the connections.
@@ -95,15 +93,13 @@ use super::{Answer, Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check
 /// running: a store that is shared by several of them, or whose callers only block on it, has better
 /// [a thread of its own](RedisStoreBuilder::own_thread).
 #[derive(Clone)]
-pub struct RedisStore(Arc<Inner>);
+pub struct RedisStore(Servers);
 
-struct Inner {
-    slots: Slots,
-    gathering: Gathering,
-    pulse: Pulse,
-    worker: Worker,
-    deadline: Duration,
-    prefix: Box<str>,
+/// Where the states are.
+#[derive(Clone)]
+enum Servers {
+    One(Arc<Node>),
+    Cluster(Arc<Cluster>),
 }
 
 impl RedisStore {
@@ -148,24 +144,12 @@ impl Store for RedisStore {
         if let Err(error) = check_runtime() {
             return Reply::now(Err(error));
         }
-        self.rouse();
-        let request = Request::new(&self.0.prefix, hits);
-        match self.0.gathering.enter(request) {
-            Entry::Alone(request) => {
-                let alone = Alone(Arc::clone(&self.0));
-                Reply::later(async move { alone.ask(&request).await })
+        match &self.0 {
+            Servers::One(node) => {
+                pulse::rouse(node);
+                node::enter(Arc::clone(node), Request::new(&node.prefix, hits))
             }
-            Entry::Waits(answer, driver) => {
-                let inner = Arc::clone(&self.0);
-                if let Some(number) = driver {
-                    self.0.worker.spawn(Driver::new(Arc::clone(&inner), number).drive());
-                }
-                Reply::later(async move { inner.wait(answer).await })
-            }
-            Entry::Full => Reply::now(Err(StoreError::new(
-                StoreErrorKind::Overloaded,
-                "too many requests wait for Redis",
-            ))),
+            Servers::Cluster(cluster) => cluster.acquire(hits),
         }
     }
 
@@ -175,68 +159,70 @@ impl Store for RedisStore {
             Ok(()) if refunds.is_empty() => return Reply::now(Ok(())),
             Ok(()) => {}
         }
+        if let Err(error) = check_runtime() {
+            return Reply::now(Err(error));
+        }
         let count = refunds.len();
-        self.run(Call::refund(&self.0.prefix, refunds), move |value| wire::refunded(value, count))
+        match &self.0 {
+            Servers::One(node) => run(node, Call::refund(&node.prefix, refunds), move |value| {
+                wire::refunded(value, count)
+            }),
+            Servers::Cluster(cluster) => cluster.refund(refunds),
+        }
     }
 
     fn reset(&self, keys: &[&[u8]]) -> Reply<()> {
         if keys.is_empty() {
             return Reply::now(Ok(()));
         }
-        self.run(Call::reset(&self.0.prefix, keys), wire::forgotten)
+        if let Err(error) = check_runtime() {
+            return Reply::now(Err(error));
+        }
+        match &self.0 {
+            Servers::One(node) => run(node, Call::reset(&node.prefix, keys), wire::forgotten),
+            Servers::Cluster(cluster) => cluster.reset(keys),
+        }
     }
 
     fn identity(&self) -> Option<usize> {
-        Some(Arc::as_ptr(&self.0).addr())
+        Some(match &self.0 {
+            Servers::One(node) => Arc::as_ptr(node).addr(),
+            Servers::Cluster(cluster) => Arc::as_ptr(cluster).addr(),
+        })
     }
 
     fn lateness(&self) -> Duration {
-        self.0.pulse.lateness()
+        match &self.0 {
+            Servers::One(node) => node.pulse.lateness(),
+            Servers::Cluster(cluster) => cluster.lateness(),
+        }
+    }
+
+    fn shard(&self, key: &[u8]) -> u32 {
+        match &self.0 {
+            Servers::One(_) => 0,
+            Servers::Cluster(cluster) => cluster.shard(key),
+        }
     }
 
     fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        self.0.slots.close();
+        match &self.0 {
+            Servers::One(node) => node.slots.close(),
+            Servers::Cluster(cluster) => cluster.close(),
+        }
         Box::pin(std::future::ready(()))
     }
 }
 
-impl RedisStore {
-    /// A call begins, on a runtime.
-    fn rouse(&self) {
-        if let Some(number) = self.0.pulse.rouse() {
-            tokio::spawn(Beats::new(Arc::clone(&self.0), number).run());
-        }
-    }
-
-    fn run(
-        &self,
-        call: Call,
-        read: impl FnOnce(&Value) -> Result<(), StoreError> + Send + 'static,
-    ) -> Reply<()> {
-        if let Err(error) = check_runtime() {
-            return Reply::now(Err(error));
-        }
-        self.rouse();
-        let inner = Arc::clone(&self.0);
-        Reply::later(async move { read(&inner.call(&call, 1).await?) })
-    }
-}
-
-/// A request on its caller's task, which may go away at any time.
-struct Alone(Arc<Inner>);
-
-impl Alone {
-    async fn ask(&self, request: &Request) -> Result<Answer, StoreError> {
-        let value = self.0.call(&Call::acquire(iter::once(request)), 1).await?;
-        let (now, values) = wire::answers(&value, request.hits().len())?;
-        request.answer(now, values)
-    }
-}
-
-impl Drop for Alone {
-    fn drop(&mut self) {
-        self.0.gathering.leave();
-    }
+/// One call on its caller's task.
+fn run(
+    node: &Arc<Node>,
+    call: Call,
+    read: impl FnOnce(&Value) -> Result<(), StoreError> + Send + 'static,
+) -> Reply<()> {
+    pulse::rouse(node);
+    let node = Arc::clone(node);
+    Reply::later(async move { read(&node.call(&call, 1).await?) })
 }
 
 fn check_runtime() -> Result<(), StoreError> {
@@ -253,10 +239,14 @@ fn check_runtime() -> Result<(), StoreError> {
 /// A URL may hold a password.
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisStore")
-            .field("prefix", &self.0.prefix)
-            .field("deadline", &self.0.deadline)
-            .field("connections", &self.0.slots.len())
-            .finish()
+        match &self.0 {
+            Servers::One(node) => f
+                .debug_struct("RedisStore")
+                .field("prefix", &node.prefix)
+                .field("deadline", &node.deadline)
+                .field("connections", &node.slots.len())
+                .finish(),
+            Servers::Cluster(cluster) => fmt::Debug::fmt(cluster, f),
+        }
     }
 }

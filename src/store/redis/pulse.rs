@@ -12,7 +12,6 @@ use std::{
 
 use tokio::time::{sleep, timeout};
 
-use super::Inner;
 use crate::time::{MonotonicClock, micros};
 
 /// From one beat to the next, while calls are under way. Timers tick in milliseconds.
@@ -53,7 +52,7 @@ impl Pulse {
     }
 
     /// A call begins. The number of the beats that somebody has to spawn, if nobody beats.
-    pub(super) fn rouse(&self) -> Option<u64> {
+    fn rouse(&self) -> Option<u64> {
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
@@ -135,19 +134,30 @@ const fn late(due: u64, now: u64) -> u64 {
     if late > TOLERANCE { late } else { 0 }
 }
 
+/// Whose pulse it is.
+pub(super) trait Beating: Send + Sync + 'static {
+    fn pulse(&self) -> &Pulse;
+
+    /// Whether requests are under way.
+    fn is_busy(&self) -> bool;
+}
+
 /// The beats, until no calls are under way. The pulse also stops with the runtime that it is in.
-pub(super) struct Beats {
-    inner: Arc<Inner>,
+pub(super) struct Beats<B: Beating> {
+    of: Arc<B>,
     number: u64,
 }
 
-impl Beats {
-    pub(super) const fn new(inner: Arc<Inner>, number: u64) -> Self {
-        Self { inner, number }
+/// A call begins, on a runtime.
+pub(super) fn rouse<B: Beating>(of: &Arc<B>) {
+    if let Some(number) = of.pulse().rouse() {
+        tokio::spawn(Beats { of: Arc::clone(of), number }.run());
     }
+}
 
-    pub(super) async fn run(self) {
-        let Inner { pulse, gathering, .. } = &*self.inner;
+impl<B: Beating> Beats<B> {
+    async fn run(self) {
+        let pulse = self.of.pulse();
         let mut rest = 0;
         while rest < REST {
             sleep(BEAT).await;
@@ -156,20 +166,20 @@ impl Beats {
             }
             pulse.beat();
             let used = pulse.used.swap(false, Ordering::Relaxed);
-            rest = if used || gathering.is_busy() { 0 } else { rest + 1 };
+            rest = if used || self.of.is_busy() { 0 } else { rest + 1 };
         }
     }
 
     /// Whether no other beats have taken the place of these.
     fn counts(&self) -> bool {
-        self.inner.pulse.number.load(Ordering::Relaxed) == self.number
+        self.of.pulse().number.load(Ordering::Relaxed) == self.number
     }
 }
 
-impl Drop for Beats {
+impl<B: Beating> Drop for Beats<B> {
     fn drop(&mut self) {
         if self.counts() {
-            self.inner.pulse.due.store(NEVER, Ordering::Relaxed);
+            self.of.pulse().due.store(NEVER, Ordering::Relaxed);
         }
     }
 }

@@ -62,7 +62,7 @@ pub(super) struct Link {
     pub(super) state: Arc<State>,
     /// Whether nothing came from the server for a while, so that the connection may be gone.
     pub(super) idle: bool,
-    connection: MultiplexedConnection,
+    pub(super) connection: MultiplexedConnection,
 }
 
 impl Link {

@@ -37,8 +37,8 @@ pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, StoreError> {
         let of =
             if is_scheme(&scheme) { format!("the scheme `{scheme}`") } else { "no scheme".into() };
         return Err(wrong(format!(
-            "has {of}: `redis://`, `rediss://` (TLS), `redis+unix://`, or the same with `valkey`, \
-             is expected"
+            "has {of}: `redis://`, `rediss://` (TLS), `redis+unix://`, `redis+cluster://`, or the same \
+             with `valkey`, is expected"
         )));
     }
     if rest.contains('#') {
@@ -71,6 +71,14 @@ pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, StoreError> {
     #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
     let tcp = tcp.set_user_timeout(USER_TIMEOUT);
     Ok(info.set_redis_settings(login).set_tcp_settings(tcp))
+}
+
+/// The scheme of the URL of a cluster, and what stands behind it.
+pub(super) fn cluster_scheme(url: &str) -> Option<(String, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let scheme = scheme.to_ascii_lowercase();
+    let of = scheme.strip_suffix("+cluster")?;
+    (TCP.contains(&of) || TLS.contains(&of)).then_some((scheme, rest))
 }
 
 /// What is known of the way to a server, for a hint where it fails.

@@ -37,6 +37,10 @@ pub(super) struct Request {
     /// The names of its states, one behind the other, and then the parameters of its hits.
     text: Vec<u8>,
     hits: SmallVec<[Asked; 2]>,
+    /// Whether the first hit is there to deny the others, whatever they find, and is not answered.
+    pub(super) barred: bool,
+    /// Whether what was found is also told if the request is admitted.
+    pub(super) tells: bool,
 }
 
 /// A hit.
@@ -70,7 +74,7 @@ impl Request {
             }
             parameters::write(&mut text, &hit.meter, hit.cost);
         }
-        Self { text, hits: asked }
+        Self { text, hits: asked, barred: false, tells: false }
     }
 
     pub(super) fn hits(&self) -> &[Asked] {
@@ -92,12 +96,19 @@ impl Request {
         &self.text[self.hits.last().map_or(0, |hit| hit.name_end)..]
     }
 
+    /// What the answer to a call for this request alone comes to.
+    pub(super) fn read(&self, value: &Value) -> Result<Answer, StoreError> {
+        let (now, values) = answers(value, self.hits.len())?;
+        self.answer(now, values)
+    }
+
     /// What the script has found for this request, at `now`.
     pub(super) fn answer(&self, now: Timestamp, values: &[Value]) -> Result<Answer, StoreError> {
         let mut standings: SmallVec<[Standing; 2]> = SmallVec::new();
         let mut readings: SmallVec<[Reading; 2]> = SmallVec::new();
         let (mut charged, mut spared) = (false, false);
-        for (hit, value) in self.hits.iter().zip(values) {
+        let hits = &self.hits[usize::from(self.barred)..];
+        for (hit, value) in hits.iter().zip(&values[values.len().saturating_sub(hits.len())..]) {
             let (x, rest, count) = match numbers(value) {
                 Ok(numbers) => numbers,
                 // What only watches is no reason to fail.
@@ -119,13 +130,14 @@ impl Request {
             charged |= admitted;
             spared |= !admitted && !hit.shadow;
         }
-        let denied = standings.iter().zip(&self.hits).any(|(it, hit)| !it.fits && !hit.shadow);
+        let denied =
+            self.barred || standings.iter().zip(hits).any(|(it, hit)| !it.fits && !hit.shadow);
         // Where all that counts fits, it was charged; else nothing was.
         let contradicts = if denied { charged } else { spared };
         if contradicts {
             return Err(unexpected());
         }
-        let found = if denied { readings.to_vec() } else { Vec::new() };
+        let found = if denied || self.tells { readings.to_vec() } else { Vec::new() };
         Ok(Answer { now, source: Source::Redis, standings, found })
     }
 }
@@ -142,7 +154,7 @@ pub(super) fn answers(value: &Value, hits: usize) -> Result<(Timestamp, &[Value]
 }
 
 /// Of a shadow whose key holds something else.
-const UNKNOWN: Standing =
+pub(super) const UNKNOWN: Standing =
     Standing { fits: true, remaining: 0, wait: Some(0), reset: 0, stamp: Stamp::new(0, 0) };
 
 /// The numbers of one hit's answer: the first one, those that may follow it, and how many there are.

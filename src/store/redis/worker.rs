@@ -29,9 +29,14 @@ impl Worker {
     }
 
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        drop(self.handle().spawn(task));
+    }
+
+    /// The runtime that they are driven on.
+    pub(super) fn handle(&self) -> Handle {
         match &self.0 {
-            Some(thread) => drop(thread.handle.spawn(task)),
-            None => drop(tokio::spawn(task)),
+            Some(thread) => thread.handle.clone(),
+            None => Handle::current(),
         }
     }
 

@@ -1,0 +1,170 @@
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tokio::{sync::oneshot, task::JoinSet};
+
+use super::{
+    super::Cluster,
+    Outcome,
+    charged::Charged,
+    plan::{Group, Plan},
+};
+use crate::{
+    algorithm::{Meter, Reading},
+    decision::{Source, Standing},
+    store::{
+        Answer, StoreError,
+        redis::wire::{Request, UNKNOWN},
+    },
+    time::Timestamp,
+};
+
+/// A request on its way through its groups.
+pub(super) struct Deciding {
+    cluster: Arc<Cluster>,
+    plan: Plan,
+    charged: Charged,
+    /// Where each hit stands, and what it found when, by the clock of its node, as far as that is known.
+    standings: Vec<Standing>,
+    found: Vec<Option<(Reading, Timestamp)>>,
+}
+
+impl Deciding {
+    pub(super) fn new(cluster: &Arc<Cluster>, plan: Plan) -> Self {
+        let (standings, found) = (vec![UNKNOWN; plan.len], vec![None; plan.len]);
+        let charged = Charged::new(cluster);
+        Self { cluster: Arc::clone(cluster), plan, charged, standings, found }
+    }
+
+    /// Charges the groups in order, until one denies, or the caller has gone.
+    pub(super) async fn run(mut self, tell: &oneshot::Sender<Outcome>) -> Outcome {
+        let mut now = Timestamp::default();
+        let enforced = std::mem::take(&mut self.plan.enforced);
+        for (at, group) in enforced.iter().enumerate() {
+            if tell.is_closed() {
+                return Err(super::abandoned());
+            }
+            let answer =
+                self.cluster.decide(group.slot, group.charge(&self.cluster.prefix)).await?;
+            self.note(group, &answer);
+            if denies(group, &answer) {
+                return Ok(self.denied(enforced, at, answer.now).await);
+            }
+            self.charged.add(group, &answer.standings);
+            // The latest of the clocks: what lasts until a moment lasts no longer than by its own.
+            now = now.max(answer.now);
+        }
+        let watched = self.watch(enforced.is_empty()).await?;
+        Ok(self.answer(now.max(watched), false))
+    }
+
+    /// Charges the shadows, each group by itself. They fail nobody, unless there is nobody else.
+    async fn watch(&mut self, alone: bool) -> Result<Timestamp, StoreError> {
+        let groups = std::mem::take(&mut self.plan.shadows);
+        let mut now = Timestamp::default();
+        for (group, answer) in ask(&self.cluster, groups, Group::charge).await {
+            match answer {
+                Ok(answer) => {
+                    self.note(&group, &answer);
+                    self.charged.add(&group, &answer.standings);
+                    now = now.max(answer.now);
+                }
+                Err(error) if alone => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(now)
+    }
+
+    /// The group at this place denied the request: what those before it were charged is given back, and
+    /// those behind it are looked at, so that all is told as if nothing had been charged.
+    async fn denied(
+        mut self,
+        enforced: Vec<Group>,
+        at: usize,
+        now: Timestamp,
+    ) -> (Answer, Charged) {
+        let mut behind = std::mem::take(&mut self.plan.shadows);
+        let mut before = Vec::new();
+        for (place, group) in enforced.into_iter().enumerate() {
+            match place {
+                place if place < at => before.push(group),
+                place if place > at => behind.push(group),
+                _ => {}
+            }
+        }
+        let looking = tokio::spawn({
+            let cluster = Arc::clone(&self.cluster);
+            async move { ask(&cluster, behind, Group::look).await }
+        });
+        let mut again = Vec::new();
+        for group in before {
+            self.charged.give_back(group.slot).await;
+            // When a log is empty again is told only by what is in it.
+            if group.hits.iter().any(|hit| matches!(hit.meter, Meter::SlidingLog(_))) {
+                again.push(group);
+            } else {
+                self.uncharge(&group);
+            }
+        }
+        let again = ask(&self.cluster, again, Group::look).await;
+        for (group, answer) in again.into_iter().chain(looking.await.unwrap_or_default()) {
+            match answer {
+                Ok(answer) => self.note(&group, &answer),
+                // The denial stands, whatever these would have said.
+                Err(_) => group.hits.iter().for_each(|hit| self.forget(hit.at)),
+            }
+        }
+        self.answer(now, true)
+    }
+
+    fn note(&mut self, group: &Group, answer: &Answer) {
+        for (hit, (standing, found)) in
+            group.hits.iter().zip(answer.standings.iter().zip(&answer.found))
+        {
+            self.standings[hit.at] = *standing;
+            self.found[hit.at] = Some((*found, answer.now));
+        }
+    }
+
+    /// A group that was charged stands as if it had not been.
+    fn uncharge(&mut self, group: &Group) {
+        for hit in &group.hits {
+            let Some((found, then)) = self.found[hit.at] else { continue };
+            self.standings[hit.at] = hit.meter.standing(found, hit.cost, false, then);
+        }
+    }
+
+    fn forget(&mut self, at: usize) {
+        (self.standings[at], self.found[at]) = (UNKNOWN, None);
+    }
+
+    fn answer(self, now: Timestamp, denied: bool) -> (Answer, Charged) {
+        let standings: SmallVec<[Standing; 2]> = self.standings.into_iter().collect();
+        let all = self.found.into_iter().map(|found| Some(found?.0));
+        let found = if denied { all.collect::<Option<Vec<_>>>() } else { None };
+        // Only what is told relative to now is true by other clocks as well.
+        let relative =
+            |found: &Reading| matches!(found, Reading::TokenBucket(_) | Reading::SlidingLog(_));
+        let found = found.filter(|found| found.iter().all(relative)).unwrap_or_default();
+        (Answer { now, source: Source::Redis, standings, found }, self.charged)
+    }
+}
+
+fn denies(group: &Group, answer: &Answer) -> bool {
+    group.hits.iter().zip(&answer.standings).any(|(hit, standing)| !hit.shadow && !standing.fits)
+}
+
+/// What is answered to requests of several groups, all asked at a time.
+async fn ask(
+    cluster: &Arc<Cluster>,
+    groups: Vec<Group>,
+    request: impl Fn(&Group, &str) -> Request,
+) -> Vec<(Group, Result<Answer, StoreError>)> {
+    let mut asked = JoinSet::new();
+    for group in groups {
+        let reply = cluster.decide(group.slot, request(&group, &cluster.prefix));
+        asked.spawn(async move { (group, reply.await) });
+    }
+    asked.join_all().await
+}

@@ -1,0 +1,146 @@
+//! What a node tells of the cluster: the answer to `CLUSTER SLOTS`.
+
+use deadpool_redis::redis::{RedisError, Value};
+
+use super::{address::Address, slot::SLOTS};
+use crate::store::{StoreError, StoreErrorKind, redis::error};
+
+/// Slots, first and last, and the address of their primary.
+pub(super) type Range = (u16, u16, Address);
+
+/// The ranges of slots that a node tells, asked at `asked`. Nodes whose address it does not know are left
+/// out.
+pub(super) fn ranges(value: &Value, asked: &Address) -> Result<Vec<Range>, StoreError> {
+    let Value::Array(ranges) = value else { return Err(unexpected()) };
+    let mut told = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        let Value::Array(parts) = range else { return Err(unexpected()) };
+        let [Value::Int(first), Value::Int(last), Value::Array(primary), ..] = parts.as_slice()
+        else {
+            return Err(unexpected());
+        };
+        let (first, last) = (slot(*first)?, slot(*last)?);
+        if let Some(address) = address(primary, asked)? {
+            told.push((first, last, address));
+        }
+    }
+    if told.is_empty() {
+        return Err(StoreError::new(
+            StoreErrorKind::Unreachable,
+            "no node of the Redis Cluster serves a slot",
+        ));
+    }
+    Ok(told)
+}
+
+/// A node is told by its host, port, id, and from Redis 7.0 on by what else is known of it.
+fn address(node: &[Value], asked: &Address) -> Result<Option<Address>, StoreError> {
+    let [host, Value::Int(port), more @ ..] = node else { return Err(unexpected()) };
+    let port = u16::try_from(*port).map_err(|_| unexpected())?;
+    let host = match host {
+        Value::Nil => "",
+        host => text(host).ok_or_else(unexpected)?,
+    };
+    let told = Address::told(host, port, asked);
+    Ok(told.or_else(|| Address::told(field(more.get(1)?, "ip")?, port, asked)))
+}
+
+fn field<'a>(of: &'a Value, name: &str) -> Option<&'a str> {
+    match of {
+        Value::Array(values) => {
+            let mut pairs = values.chunks_exact(2);
+            text(&pairs.find(|pair| text(&pair[0]) == Some(name))?[1])
+        }
+        Value::Map(pairs) => text(&pairs.iter().find(|(key, _)| text(key) == Some(name))?.1),
+        _ => None,
+    }
+}
+
+fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
+        Value::SimpleString(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn slot(number: i64) -> Result<u16, StoreError> {
+    u16::try_from(number).ok().filter(|slot| *slot < SLOTS).ok_or_else(unexpected)
+}
+
+/// What it means that a node does not tell.
+pub(super) fn refused(cause: RedisError) -> StoreError {
+    let alone = cause.detail().is_some_and(|detail| detail.contains("cluster support disabled"));
+    if alone {
+        return error::misconfigured("the Redis server is not a node of a cluster".to_owned())
+            .with_source(cause);
+    }
+    error::classify(cause)
+}
+
+fn unexpected() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Unexpected,
+        "Redis answered `CLUSTER SLOTS` in a form that is not known",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use deadpool_redis::redis::Value;
+
+    use super::{Address, ranges};
+
+    fn text(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    fn range(first: i64, last: i64, host: Value, more: Vec<Value>) -> Value {
+        let mut node = vec![host, Value::Int(7001), text("id")];
+        node.extend(more);
+        Value::Array(vec![Value::Int(first), Value::Int(last), Value::Array(node)])
+    }
+
+    #[test]
+    fn hosts_that_are_not_told_are_those_that_were_asked_or_left_out() {
+        let asked = Address::parse("seed:7000", &Address::parse("x:1", &any()).unwrap()).unwrap();
+        let ip = vec![Value::Array(vec![text("ip"), text("10.0.0.9")])];
+        let value = Value::Array(vec![
+            range(0, 1, text("10.0.0.1"), vec![]),
+            range(2, 3, text(""), vec![]),
+            range(4, 5, Value::Nil, vec![]),
+            range(6, 7, text("?"), vec![]),
+            range(8, 9, text("?"), ip),
+            range(10, 11, text("fe80::1"), vec![]),
+        ]);
+        let told = ranges(&value, &asked).unwrap();
+        let told: Vec<_> = told.iter().map(|(first, _, at)| (*first, at.to_string())).collect();
+        let expected = [
+            (0, "10.0.0.1:7001"),
+            (2, "seed:7001"),
+            (4, "seed:7001"),
+            (8, "10.0.0.9:7001"),
+            (10, "fe80::1:7001"),
+        ];
+        assert_eq!(told, expected.map(|(first, at)| (first, at.to_owned())));
+    }
+
+    #[test]
+    fn what_cannot_be_is_an_error() {
+        for value in [
+            Value::Nil,
+            Value::Array(vec![]),
+            Value::Array(vec![range(0, 16_384, text("a"), vec![])]),
+            Value::Array(vec![range(-1, 5, text("a"), vec![])]),
+            Value::Array(vec![Value::Array(vec![Value::Int(0)])]),
+        ] {
+            assert!(ranges(&value, &any()).is_err(), "{value:?}");
+        }
+    }
+
+    fn any() -> Address {
+        let info: deadpool_redis::redis::ConnectionInfo =
+            deadpool_redis::redis::IntoConnectionInfo::into_connection_info("redis://x:1").unwrap();
+        Address::of(&info).unwrap()
+    }
+}
