@@ -23,12 +23,18 @@ pub(crate) struct Server {
 impl Server {
     /// Starts the program that `TOLLGATE_REDIS_SERVER` names, or `redis-server` from the path.
     pub(crate) fn start() -> Result<Self, String> {
+        Self::with(&[])
+    }
+
+    /// The same, with further arguments.
+    pub(crate) fn with(arguments: &[&str]) -> Result<Self, String> {
         let program = env::var_os(VARIABLE).unwrap_or_else(|| "redis-server".into());
         let dir = TempDir::with_prefix("tollgate-").map_err(|error| error.to_string())?;
         let port = free_port().map_err(|error| error.to_string())?;
         let process = Command::new(&program)
             .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
             .args(["--port", &port.to_string()])
+            .args(arguments)
             .arg("--dir")
             .arg(dir.path())
             .stdin(Stdio::null())
