@@ -19,3 +19,6 @@ pub mod operation {}
 
 #[doc = include_str!("failure.md")]
 pub mod failure {}
+
+#[doc = include_str!("scaling.md")]
+pub mod scaling {}
