@@ -3,10 +3,13 @@
 #![cfg(test)]
 
 mod answers;
+mod exact;
 mod redirections;
 mod several;
+mod told;
 mod trouble;
 mod urls;
+mod withheld;
 
 use std::time::Duration;
 

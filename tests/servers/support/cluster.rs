@@ -1,6 +1,7 @@
 //! A Redis Cluster of a test's own.
 
 use std::{
+    ffi::OsString,
     sync::{Arc, Weak},
     time::{Duration, Instant},
 };
@@ -63,11 +64,7 @@ impl Cluster {
         }
         for at in 0..primaries {
             let bound = |at: usize| u16::try_from(usize::from(SLOTS) * at / primaries).unwrap();
-            let slots: Vec<String> =
-                (bound(at)..bound(at + 1)).map(|slot| slot.to_string()).collect();
-            let mut command = vec!["CLUSTER", "ADDSLOTS"];
-            command.extend(slots.iter().map(String::as_str));
-            cluster.nodes[at].command(&command);
+            cluster.serve(at, bound(at)..bound(at + 1));
         }
         for at in 0..cluster.nodes.len() {
             let epoch = (at + 1).to_string();
@@ -86,6 +83,22 @@ impl Cluster {
         }
         cluster.settled().await;
         cluster
+    }
+
+    /// Starts one primary of all slots, with these variables in its environment.
+    pub(crate) async fn start_in(environment: Vec<(&'static str, OsString)>) -> Self {
+        let node = RedisServer::start_in(&OPTIONS, environment).await;
+        let cluster = Self { ids: vec![node.command(&["CLUSTER", "MYID"])], nodes: vec![node] };
+        cluster.serve(0, 0..SLOTS);
+        cluster.settled().await;
+        cluster
+    }
+
+    fn serve(&self, at: usize, slots: std::ops::Range<u16>) {
+        let slots: Vec<String> = slots.map(|slot| slot.to_string()).collect();
+        let mut command = vec!["CLUSTER", "ADDSLOTS"];
+        command.extend(slots.iter().map(String::as_str));
+        self.nodes[at].command(&command);
     }
 
     async fn launch(&mut self) -> usize {
