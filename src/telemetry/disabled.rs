@@ -4,7 +4,6 @@ pub(super) fn request(_policy: &Arc<str>, _outcome: &'static str) {}
 
 pub(super) fn store_error(_kind: &'static str) {}
 
-#[cfg(feature = "redis-cluster")]
 pub(super) fn refunds_withheld(_count: usize) {}
 
 pub(super) fn breaker(_state: u8) {}

@@ -15,7 +15,6 @@ pub(super) fn store_error(kind: &'static str) {
     metrics::counter!("tollgate_store_errors_total", "kind" => kind).increment(1);
 }
 
-#[cfg(feature = "redis-cluster")]
 pub(super) fn refunds_withheld(count: usize) {
     metrics::counter!("tollgate_refunds_withheld_total").increment(count as u64);
 }

@@ -82,7 +82,7 @@ pub(crate) fn store_failed(kind: &'static str) {
 }
 
 /// So many states were charged for a request that was not admitted, and got nothing back.
-#[cfg(feature = "redis-cluster")]
+#[allow(dead_code, reason = "only stores of several parts have something to give back")]
 pub(crate) fn refunds_withheld(count: usize) {
     meters::refunds_withheld(count);
     tracing::debug!(target: TARGET, count, "units were not given back, and come back with the next refill");

@@ -6,6 +6,8 @@ mod atomic;
 mod batches;
 mod books;
 mod breaker;
+#[cfg(feature = "redis-cluster")]
+mod cluster;
 mod costs;
 mod denials;
 mod differential;

@@ -20,7 +20,8 @@ fn allowed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("algorithm", with(&[])),
         ("policy", with(&arithmetic)),
         ("config", with(&["key", "algorithm", "policy", "auth"])),
-        ("store", with(&arithmetic)),
+        // Only a store can tell what becomes of its own errands.
+        ("store", with(&[&arithmetic[..], &["telemetry"]].concat())),
         ("resilience", with(&middle)),
         ("accel", with(&middle)),
         ("limiter", with(&[&middle[..], &["resilience", "accel"]].concat())),

@@ -8,6 +8,8 @@
 #![expect(clippy::disallowed_methods, reason = "the harness measures real time")]
 
 mod binary;
+#[cfg(feature = "redis-cluster")]
+pub(crate) mod cluster;
 pub(crate) mod fake;
 mod launch;
 mod load;
@@ -23,7 +25,7 @@ mod skip;
 #[cfg(feature = "tls")]
 pub(crate) use self::port::free_port;
 pub(crate) use self::{
-    load::{Load, Report},
+    load::{Load, Report, Running},
     log::{Event, Log},
     proxy::Proxy,
     resp::{Connection, Value},

@@ -3,7 +3,10 @@
 use std::{
     ffi::OsString,
     io,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -30,6 +33,7 @@ pub(crate) struct RedisServer {
     environment: Vec<(&'static str, OsString)>,
     // Dropped before `dir`: the process ends before its folder goes.
     process: Option<Process>,
+    frozen: AtomicBool,
     control: Mutex<Option<Connection>>,
     dir: TempDir,
 }
@@ -65,6 +69,7 @@ impl RedisServer {
             args: args.iter().map(|&arg| arg.to_owned()).collect(),
             environment,
             process: None,
+            frozen: AtomicBool::new(false),
             control: Mutex::default(),
             dir: TempDir::with_prefix("tollgate-").expect("a temporary folder"),
         };
@@ -101,6 +106,7 @@ impl RedisServer {
     /// Kills the process (SIGKILL) and waits for its end. Connecting is refused from then on.
     pub(crate) fn kill(&mut self) {
         self.process = None;
+        self.frozen.store(false, Ordering::SeqCst);
         *self.control() = None;
     }
 
@@ -117,11 +123,19 @@ impl RedisServer {
     /// Stops the process (SIGSTOP): the system still accepts connections, nobody answers.
     pub(crate) fn freeze(&self) {
         self.running().freeze().expect("the server can be stopped");
+        self.frozen.store(true, Ordering::SeqCst);
     }
 
     /// Lets a frozen process go on.
     pub(crate) fn thaw(&self) {
         self.running().thaw().expect("the server can go on");
+        self.frozen.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether it was neither killed nor frozen.
+    #[cfg(feature = "redis-cluster")]
+    pub(crate) fn is_running(&self) -> bool {
+        self.process.is_some() && !self.frozen.load(Ordering::SeqCst)
     }
 
     /// Runs a command on a connection that is opened once and kept, so that later changes of the

@@ -89,7 +89,7 @@ impl Refresh {
     }
 
     /// An attempt is to begin after this time, or to end within it.
-    fn expect(&self, within: Duration) {
+    fn expect_attempt(&self, within: Duration) {
         let now = self.clock.elapsed();
         self.lock().expected = now + within;
     }
@@ -283,11 +283,11 @@ impl Duty {
     async fn fulfil(mut self) {
         while let Some(pause) = self.cluster.upgrade().map(|cluster| cluster.refresh.pause()) {
             if let Some(cluster) = self.cluster.upgrade() {
-                cluster.refresh.expect(pause);
+                cluster.refresh.expect_attempt(pause);
             }
             sleep(pause).await;
             let Some(cluster) = self.cluster.upgrade() else { break };
-            cluster.refresh.expect(cluster.connect_timeout);
+            cluster.refresh.expect_attempt(cluster.connect_timeout);
             if cluster.topology.is_closed() {
                 break;
             }

@@ -47,21 +47,3 @@ const fn table() -> [u16; 256] {
     }
     table
 }
-
-#[cfg(test)]
-mod tests {
-    use super::{crc, slot};
-
-    #[test]
-    fn slots_are_those_of_the_specification() {
-        assert_eq!(crc(0, b"123456789"), 0x31C3);
-        // As `CLUSTER KEYSLOT` answers.
-        assert_eq!(slot("tg1", b"{foo}:api/burst:tb1s"), 12_182);
-        assert_eq!(slot("{foo}", b"{bar}:x"), 12_182);
-        assert_eq!(slot("x", b"{bar}"), 5_061);
-        // Empty braces are none, and those behind them do not count.
-        assert_eq!(slot("a", b"{}{foo}"), crc(0, b"a:{}{foo}") % 16_384);
-        assert_eq!(slot("a", b"{{foo}}"), crc(0, b"{foo") % 16_384);
-        assert_eq!(slot("a", b"b{c"), crc(0, b"a:b{c") % 16_384);
-    }
-}

@@ -1,4 +1,7 @@
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
 
 use smallvec::SmallVec;
 use tokio::{sync::oneshot, task::JoinSet};
@@ -24,6 +27,8 @@ pub(super) struct Deciding {
     cluster: Arc<Cluster>,
     plan: Plan,
     charged: Charged,
+    /// The number of the node that is asked.
+    asked: Arc<AtomicU32>,
     /// Where each hit stands, and what it found when, by the clock of its node, as far as that is known.
     standings: Vec<Standing>,
     found: Vec<Option<(Reading, Timestamp)>>,
@@ -33,7 +38,13 @@ impl Deciding {
     pub(super) fn new(cluster: &Arc<Cluster>, plan: Plan) -> Self {
         let (standings, found) = (vec![UNKNOWN; plan.len], vec![None; plan.len]);
         let charged = Charged::new(cluster);
-        Self { cluster: Arc::clone(cluster), plan, charged, standings, found }
+        let first = plan.enforced.first().and_then(|group| cluster.topology.member(group.slot));
+        let asked = Arc::new(AtomicU32::new(first.map_or(0, |member| member.shard)));
+        Self { cluster: Arc::clone(cluster), plan, charged, asked, standings, found }
+    }
+
+    pub(super) fn asked(&self) -> Arc<AtomicU32> {
+        Arc::clone(&self.asked)
     }
 
     /// Charges the groups in order, until one denies, or the caller has gone.
@@ -44,6 +55,8 @@ impl Deciding {
             if tell.is_closed() {
                 return Err(super::abandoned());
             }
+            let member = self.cluster.topology.member(group.slot);
+            self.asked.store(member.map_or(0, |member| member.shard), Ordering::Relaxed);
             let answer =
                 self.cluster.decide(group.slot, group.charge(&self.cluster.prefix)).await?;
             self.note(group, &answer);

@@ -9,7 +9,7 @@ mod charged;
 mod decide;
 mod plan;
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use tokio::sync::oneshot;
 
@@ -29,6 +29,7 @@ pub(super) fn acquire(cluster: &Arc<Cluster>, hits: &[Hit<'_>]) -> Reply {
     };
     let (tell, told) = oneshot::channel::<Outcome>();
     let deciding = decide::Deciding::new(cluster, plan);
+    let asked = deciding.asked();
     cluster.topology.worker.spawn(async move {
         let outcome = deciding.run(&tell).await;
         // If nobody hears it, all is given back.
@@ -41,7 +42,8 @@ pub(super) fn acquire(cluster: &Arc<Cluster>, hits: &[Hit<'_>]) -> Reply {
             Err(_late) => Err(StoreError::new(
                 StoreErrorKind::Timeout,
                 format!("no answer from Redis within {:?}", cluster.deadline),
-            )),
+            )
+            .at(asked.load(Ordering::Relaxed))),
         };
         let (answer, charged) = outcome?;
         charged.keep();
