@@ -1,18 +1,17 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use deadpool_redis::{
-    Manager, Pool, Runtime,
-    redis::{AsyncConnectionConfig, ConnectionInfo},
-};
+use deadpool_redis::Pool;
 
 use super::{
     Inner, RedisStore,
-    error::{self, misconfigured},
+    error::misconfigured,
     gather::Gathering,
+    origin::{Origin, Server},
     pulse::Pulse,
+    sentinel::{Login, Seeds, Sentinels},
     slots::Slots,
     tls::Tls,
-    url::{self, Way},
+    url,
     worker::Worker,
 };
 use crate::store::StoreError;
@@ -32,6 +31,8 @@ const MAX_PREFIX: usize = 64;
 pub(super) enum Target {
     Url(Box<str>),
     Pool(Pool),
+    #[allow(dead_code, reason = "only the feature for them makes one")]
+    Sentinels(Seeds),
 }
 
 /// Builds a [`RedisStore`].
@@ -39,12 +40,13 @@ pub(super) enum Target {
 #[must_use]
 pub struct RedisStoreBuilder {
     target: Target,
-    connections: usize,
+    pub(super) connections: usize,
     deadline: Duration,
-    connect_timeout: Duration,
+    pub(super) connect_timeout: Duration,
     prefix: Box<str>,
     own_thread: bool,
     pub(super) tls: Tls,
+    pub(super) sentinel: Login,
 }
 
 impl RedisStoreBuilder {
@@ -57,6 +59,7 @@ impl RedisStoreBuilder {
             prefix: DEFAULT_PREFIX.into(),
             own_thread: false,
             tls: Tls::default(),
+            sentinel: Login::default(),
         }
     }
 
@@ -123,34 +126,49 @@ impl RedisStoreBuilder {
     /// If a setting is out of its bounds, or the URL or a certificate cannot be used.
     pub fn connect_lazy(self) -> Result<RedisStore, StoreError> {
         self.check()?;
+        let seeds = match &self.target {
+            Target::Url(url) => Seeds::in_url(url)?,
+            Target::Pool(_) => None,
+            Target::Sentinels(seeds) => Some(seeds.clone()),
+        };
+        if let Some(seeds) = seeds {
+            let sentinels = Sentinels::new(&seeds, &self)?;
+            return self.open(Origin::Sentinels(Box::new(sentinels)));
+        }
+        if self.sentinel.is_set() {
+            return Err(misconfigured(
+                "a login for sentinels is given, but the store is to have none".to_owned(),
+            ));
+        }
         match &self.target {
-            Target::Url(url) => {
-                let info = self.tls.apply(url::connection_info(url)?)?;
-                let (way, pool) = (Way::to(&info), self.pool(info)?);
-                self.open(pool, way)
-            }
             Target::Pool(_) if self.tls.is_set() => Err(misconfigured(
                 "certificates are given, but the connections come from a pool that has its own"
                     .to_owned(),
             )),
             Target::Pool(pool) => {
-                let pool = pool.clone();
-                self.open(pool, Way::of_pool())
+                let server = Server::of_pool(pool.clone());
+                self.open(Origin::Server(server))
             }
+            Target::Url(url) => {
+                let info = self.tls.apply(url::connection_info(url)?)?;
+                let server = Server::new(info, self.connections)?;
+                self.open(Origin::Server(server))
+            }
+            Target::Sentinels(_) => Err(misconfigured("no sentinel is named".to_owned())),
         }
     }
 
-    fn open(self, pool: Pool, way: Way) -> Result<RedisStore, StoreError> {
+    fn open(self, origin: Origin) -> Result<RedisStore, StoreError> {
         let worker = if self.own_thread { Worker::thread() } else { Ok(Worker::default()) };
         let worker = worker.map_err(|cause| {
             misconfigured(format!("there can be no thread for the connections: {cause}"))
         })?;
-        Ok(self.over(pool, way, worker))
+        Ok(self.over(origin, worker))
     }
 
-    pub(super) fn over(self, pool: Pool, way: Way, worker: Worker) -> RedisStore {
+    pub(super) fn over(self, origin: Origin, worker: Worker) -> RedisStore {
         RedisStore(Arc::new(Inner {
-            slots: Slots::new(pool, way, self.connections, self.connect_timeout, worker.clone()),
+            slots: Slots::new(origin, self.connections, self.connect_timeout, worker.clone()),
             gathering: Gathering::new(self.connections, self.deadline),
             pulse: Pulse::new(),
             worker,
@@ -183,18 +201,6 @@ impl RedisStoreBuilder {
             )));
         }
         Ok(())
-    }
-
-    fn pool(&self, info: ConnectionInfo) -> Result<Pool, StoreError> {
-        // All of it is bounded here, so the client need not run timers of its own.
-        let config =
-            AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        let manager = Manager::new_with_config(info, config).map_err(error::classify)?;
-        Pool::builder(manager)
-            .max_size(self.connections)
-            .runtime(Runtime::Tokio1)
-            .build()
-            .map_err(|cause| misconfigured(format!("the pool: {cause}")))
     }
 }
 

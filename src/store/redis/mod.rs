@@ -6,9 +6,13 @@ mod call;
 mod error;
 mod gather;
 mod greeting;
+mod origin;
 mod parameters;
 mod pulse;
 mod script;
+#[cfg_attr(feature = "redis-sentinel", path = "sentinel/mod.rs")]
+#[cfg_attr(not(feature = "redis-sentinel"), path = "no_sentinel.rs")]
+mod sentinel;
 mod slot;
 mod slots;
 mod source;
@@ -29,9 +33,9 @@ use self::{
     builder::Target,
     call::Call,
     gather::{Driver, Entry, Gathering},
+    origin::{Origin, Server},
     pulse::{Beats, Pulse},
     slots::Slots,
-    url::Way,
     wire::Request,
     worker::Worker,
 };
@@ -127,11 +131,8 @@ impl RedisStore {
     /// The pool's settings apply to connecting; Nagle's algorithm should be off in them.
     #[must_use]
     pub fn from_pool(pool: Pool) -> Self {
-        RedisStoreBuilder::new(Target::Pool(pool.clone())).over(
-            pool,
-            Way::of_pool(),
-            Worker::default(),
-        )
+        let origin = Origin::Server(Server::of_pool(pool.clone()));
+        RedisStoreBuilder::new(Target::Pool(pool)).over(origin, Worker::default())
     }
 
     /// A store with settings of your own, whose connections come from a pool of yours.

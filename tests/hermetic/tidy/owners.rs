@@ -73,6 +73,7 @@ fn each_feature_is_asked_for_in_one_place() {
         ("metrics", &["src/telemetry/mod.rs"][..]),
         ("axum", &["src/key/ip/peer.rs", "src/key/route.rs"]),
         ("redis", &["src/lib.rs", "src/store/mod.rs"]),
+        ("redis-sentinel", &["src/store/redis/mod.rs"]),
         ("tls", &["src/store/redis/mod.rs"]),
         (
             "jwt",
