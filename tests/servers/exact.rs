@@ -3,7 +3,7 @@
 #![cfg(test)]
 
 #[path = "../conformance/mod.rs"]
-mod conformance;
+pub(crate) mod conformance;
 
 use tollgate::{
     Algorithm, Calendar, Quota, Stamp, Standing, Timestamp,

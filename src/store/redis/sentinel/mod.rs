@@ -243,7 +243,10 @@ impl Failure {
         let text = format!("no sentinel tells the primary: {error}");
         match error.kind() {
             StoreErrorKind::Misconfigured => {
-                self.note(1, StoreError::new(StoreErrorKind::Misconfigured, text).with_source(error));
+                self.note(
+                    1,
+                    StoreError::new(StoreErrorKind::Misconfigured, text).with_source(error),
+                );
             }
             _ => {
                 self.note(0, StoreError::new(StoreErrorKind::Unreachable, text).with_source(error));
