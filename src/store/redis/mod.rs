@@ -81,6 +81,10 @@ use super::{Answer, Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check
 /// the server. TLS is that of `rustls`, with the provider that the process has installed, or else `ring`,
 /// which is then installed.
 ///
+/// `redis+sentinel://[user][:password@]host[:port][,host[:port]…]/name[/database]` names sentinels, and the
+/// primary to be asked for. It needs the cargo feature `redis-sentinel`, as `RedisStore::sentinel` does.
+/// The user and the password are those of the data servers.
+///
 /// # The user's rights
 ///
 /// These are enough, for a store with the default prefix:

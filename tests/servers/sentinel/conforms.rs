@@ -8,13 +8,11 @@ use crate::{
     support::sentinel::Topology,
 };
 
-/// All of it, but for the table of the calendar.
+/// All of it, but for a few that take seconds each.
 const SUITE: &[fn(&mut Joined)] = &[
     all_or_none::a_request_charges_all_of_its_limits_or_none,
-    exact::all_units_and_no_more,
     exact::waits_to_the_microsecond,
     exact::patient_callers_get_the_rate,
-    exact::hasty_callers_get_the_rate,
     waits::waits_of_windows_to_the_microsecond,
     waits::windows_hold_all_units_and_no_more,
     waits::looks_take_nothing,

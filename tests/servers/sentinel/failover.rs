@@ -77,6 +77,7 @@ async fn outage(what: &str, event: impl FnOnce(&mut Topology, usize)) -> Report 
     }
 
     let admitted = admitted + drain(&limiter, &scarce).await;
+    println!("{what}: {admitted} of a scarce limit of 100");
     // One burst more at most, for the last writes may be lost, and what comes back meanwhile.
     assert!((100..=205).contains(&admitted), "{admitted} of a scarce limit");
     assert!(takes(&limiter, "somebody").await);

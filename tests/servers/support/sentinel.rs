@@ -94,10 +94,15 @@ pub(crate) struct Sentinel {
 impl Sentinel {
     /// Watches the primary on that port.
     pub(crate) async fn start(primary: u16) -> Self {
+        Self::start_with(primary, "").await
+    }
+
+    /// The same, with further settings.
+    pub(crate) async fn start_with(primary: u16, settings: &str) -> Self {
         loop {
             let dir = TempDir::with_prefix("tollgate-sentinel-").expect("a temporary folder");
             let port = free_port();
-            if let Some(process) = launch(dir.path(), port, primary).await {
+            if let Some(process) = launch(dir.path(), port, primary, settings).await {
                 return Self { port, process: Some(process), _dir: dir };
             }
         }
@@ -137,10 +142,10 @@ pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
 }
 
 /// Nothing, if somebody else has the port.
-async fn launch(dir: &Path, port: u16, primary: u16) -> Option<Process> {
+async fn launch(dir: &Path, port: u16, primary: u16, further: &str) -> Option<Process> {
     let (file, log) = (dir.join("sentinel.conf"), dir.join("sentinel.log"));
     let settings = format!(
-        "port {port}\nbind 127.0.0.1\ndir {}\nsentinel monitor {NAME} 127.0.0.1 {primary} 2\n\
+        "{further}port {port}\nbind 127.0.0.1\ndir {}\nsentinel monitor {NAME} 127.0.0.1 {primary} 2\n\
          sentinel down-after-milliseconds {NAME} 500\nsentinel failover-timeout {NAME} 3000\n\
          sentinel parallel-syncs {NAME} 2\n",
         dir.display()
