@@ -23,6 +23,8 @@ mod replay;
 mod rights;
 mod script;
 mod script_cache;
+#[cfg(feature = "redis-sentinel")]
+mod sentinel;
 mod startup;
 mod support;
 #[path = "../tally/mod.rs"]

@@ -44,7 +44,7 @@ struct Setup {
     server: RedisServer,
     authority: Authority,
     port: u16,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Setup {
@@ -72,7 +72,7 @@ impl Setup {
             clients,
         ])
         .await;
-        Some(Self { server, authority, port, _folder: folder })
+        Some(Self { server, authority, port, folder })
     }
 
     fn builder(&self) -> RedisStoreBuilder {
@@ -272,4 +272,30 @@ fn certificates_that_cannot_be_used_are_errors_that_say_which() {
             assert!(!format!("{shown} {error:?}").contains(secret), "{at}: {error:?}");
         }
     }
+}
+
+#[cfg(feature = "redis-sentinel")]
+#[tokio::test]
+async fn sentinels_and_the_primary_that_they_name_are_reached_by_tls() {
+    use crate::support::sentinel::{NAME, Sentinel};
+
+    let Some(setup) = Setup::new("no", &["127.0.0.1"]).await else { return };
+    let port = free_port();
+    let folder = setup.folder.path().display();
+    let settings = format!(
+        "tls-port {port}\ntls-replication yes\ntls-auth-clients no\ntls-ca-cert-file {folder}/ca.pem\n\
+         tls-cert-file {folder}/server.pem\ntls-key-file {folder}/server.key\n"
+    );
+    let sentinel = Sentinel::start_with(setup.port, &settings).await;
+    let store = |root: &str| {
+        RedisStore::builder(format!("rediss+sentinel://127.0.0.1:{port}/{NAME}"))
+            .root_certificate(root)
+            .deadline(Duration::from_secs(5))
+            .connect_timeout(Duration::from_secs(5))
+    };
+    limits(store(&setup.authority.pem)).await;
+    let error = refused(store(&Authority::new("another").pem)).await;
+    assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{error}");
+    assert!(error.to_string().contains("root_certificate"), "{error}");
+    drop(sentinel);
 }

@@ -166,6 +166,17 @@ fn no_url_that_cannot_be_used_shows_its_password() {
     }
 }
 
+#[cfg(not(feature = "redis-sentinel"))]
+#[test]
+fn without_the_feature_a_url_of_sentinels_is_an_error_that_names_it() {
+    for scheme in ["redis+sentinel", "REDISS+sentinel", "valkey+sentinel"] {
+        let url = format!("{scheme}://:hunter2@127.0.0.1/mymaster");
+        let error = RedisStore::builder(url).connect_lazy().expect_err("no Sentinel").to_string();
+        assert!(error.contains(&format!("`{}`", scheme.to_lowercase())), "{error}");
+        assert!(error.contains("`redis-sentinel`") && !error.contains("hunter2"), "{error}");
+    }
+}
+
 #[cfg(not(feature = "tls"))]
 #[test]
 fn without_the_feature_a_url_with_tls_is_an_error_that_names_it() {

@@ -1,19 +1,18 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use deadpool_redis::{
-    Manager, Pool, Runtime,
-    redis::{AsyncConnectionConfig, ConnectionInfo},
-};
+use deadpool_redis::Pool;
 
 use super::{
     RedisStore, Servers, cluster,
-    error::{self, misconfigured},
+    error::misconfigured,
     gather::Gathering,
     node::Node,
+    origin::{Origin, Server},
     pulse::Pulse,
+    sentinel::{Login, Seeds, Sentinels},
     slots::Slots,
     tls::Tls,
-    url::{self, Way},
+    url,
     worker::Worker,
 };
 use crate::store::StoreError;
@@ -36,6 +35,8 @@ pub(super) enum Target {
     /// Some nodes of a cluster, by a URL each.
     #[cfg(feature = "redis-cluster")]
     Cluster(Box<[Box<str>]>),
+    #[allow(dead_code, reason = "only the feature for them makes one")]
+    Sentinels(Seeds),
 }
 
 /// Builds a [`RedisStore`].
@@ -50,6 +51,7 @@ pub struct RedisStoreBuilder {
     own_thread: bool,
     one_slot: bool,
     pub(super) tls: Tls,
+    pub(super) sentinel: Login,
 }
 
 impl RedisStoreBuilder {
@@ -63,6 +65,7 @@ impl RedisStoreBuilder {
             own_thread: false,
             one_slot: false,
             tls: Tls::default(),
+            sentinel: Login::default(),
         }
     }
 
@@ -145,22 +148,40 @@ impl RedisStoreBuilder {
     /// If a setting is out of its bounds, or the URL or a certificate cannot be used.
     pub fn connect_lazy(self) -> Result<RedisStore, StoreError> {
         self.check()?;
+        let seeds = match &self.target {
+            Target::Url(url) => Seeds::in_url(url)?,
+            Target::Sentinels(seeds) => Some(seeds.clone()),
+            _ => None,
+        };
+        if let Some(seeds) = seeds {
+            let sentinels = Sentinels::new(&seeds, &self)?;
+            return Ok(self.over(Origin::Sentinels(Box::new(sentinels)), self.worker()?));
+        }
+        if self.sentinel.is_set() {
+            return Err(misconfigured(
+                "a login for sentinels is given, but the store is to have none".to_owned(),
+            ));
+        }
         match &self.target {
             Target::Url(url) => match cluster::seeds(url)? {
                 Some(seeds) => self.over_cluster(&seeds),
                 None => {
                     let info = self.tls.apply(url::connection_info(url)?)?;
-                    let (way, pool) = (Way::to(&info), self.pool(info)?);
-                    Ok(self.over(pool, way, self.worker()?))
+                    let server = Server::new(info, self.connections)?;
+                    Ok(self.over(Origin::Server(server), self.worker()?))
                 }
             },
             Target::Pool(_) if self.tls.is_set() => Err(misconfigured(
                 "certificates are given, but the connections come from a pool that has its own"
                     .to_owned(),
             )),
-            Target::Pool(pool) => Ok(self.over(pool.clone(), Way::of_pool(), self.worker()?)),
+            Target::Pool(pool) => {
+                let server = Server::of_pool(pool.clone());
+                Ok(self.over(Origin::Server(server), self.worker()?))
+            }
             #[cfg(feature = "redis-cluster")]
             Target::Cluster(seeds) => self.over_cluster(seeds),
+            Target::Sentinels(_) => Err(misconfigured("no sentinel is named".to_owned())),
         }
     }
 
@@ -178,14 +199,14 @@ impl RedisStoreBuilder {
         Ok(RedisStore(Servers::Cluster(Arc::new(cluster))))
     }
 
-    pub(super) fn over(&self, pool: Pool, way: Way, worker: Worker) -> RedisStore {
-        let node = self.node(pool, way, worker, Arc::new(Pulse::new()));
+    pub(super) fn over(&self, origin: Origin, worker: Worker) -> RedisStore {
+        let node = self.node(origin, worker, Arc::new(Pulse::new()));
         RedisStore(Servers::One(Arc::new(node)))
     }
 
-    pub(super) fn node(&self, pool: Pool, way: Way, worker: Worker, pulse: Arc<Pulse>) -> Node {
+    pub(super) fn node(&self, origin: Origin, worker: Worker, pulse: Arc<Pulse>) -> Node {
         Node {
-            slots: Slots::new(pool, way, self.connections, self.connect_timeout, worker.clone()),
+            slots: Slots::new(origin, self.connections, self.connect_timeout, worker.clone()),
             gathering: Gathering::new(self.connections, self.deadline),
             pulse,
             worker,
@@ -223,18 +244,6 @@ impl RedisStoreBuilder {
             )));
         }
         Ok(())
-    }
-
-    pub(super) fn pool(&self, info: ConnectionInfo) -> Result<Pool, StoreError> {
-        // All of it is bounded here, so the client need not run timers of its own.
-        let config =
-            AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        let manager = Manager::new_with_config(info, config).map_err(error::classify)?;
-        Pool::builder(manager)
-            .max_size(self.connections)
-            .runtime(Runtime::Tokio1)
-            .build()
-            .map_err(|cause| misconfigured(format!("the pool: {cause}")))
     }
 }
 

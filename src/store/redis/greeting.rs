@@ -60,16 +60,22 @@ pub(super) async fn greet(connection: &mut MultiplexedConnection) -> Result<(), 
 
 /// The version, if the answer to `HELLO` tells one of Redis.
 fn version(hello: &Value) -> Option<Version> {
-    let pairs: Vec<(&Value, &Value)> = match hello {
-        Value::Map(pairs) => pairs.iter().map(|(name, value)| (name, value)).collect(),
-        Value::Array(values) => values.chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect(),
-        _ => return None,
-    };
-    let field = |field: &str| {
-        let found = pairs.iter().find(|(name, _)| text(name) == Some(field));
-        found.and_then(|(_, value)| text(value))
-    };
-    Version::parse(field("version").filter(|_| field("server") == Some("redis"))?)
+    let version = field(hello, "version");
+    Version::parse(version.filter(|_| field(hello, "server") == Some("redis"))?)
+}
+
+/// What an answer of names and values says under this name.
+pub(super) fn field<'a>(answer: &'a Value, name: &str) -> Option<&'a str> {
+    match answer {
+        Value::Map(pairs) => {
+            pairs.iter().find(|(found, _)| text(found) == Some(name)).and_then(|(_, it)| text(it))
+        }
+        Value::Array(values) => {
+            let mut pairs = values.chunks_exact(2);
+            pairs.find(|pair| text(&pair[0]) == Some(name)).and_then(|pair| text(&pair[1]))
+        }
+        _ => None,
+    }
 }
 
 /// The version by `INFO`, of a server that does not know `HELLO`. Not every user may ask for it.
@@ -80,7 +86,7 @@ async fn info(connection: &mut MultiplexedConnection) -> Result<Option<Version>,
     Ok(lines.find_map(|line| Version::parse(line.strip_prefix("redis_version:")?)))
 }
 
-fn text(value: &Value) -> Option<&str> {
+pub(super) fn text(value: &Value) -> Option<&str> {
     match value {
         Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
         Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text),

@@ -10,9 +10,13 @@ mod error;
 mod gather;
 mod greeting;
 mod node;
+mod origin;
 mod parameters;
 mod pulse;
 mod script;
+#[cfg_attr(feature = "redis-sentinel", path = "sentinel/mod.rs")]
+#[cfg_attr(not(feature = "redis-sentinel"), path = "no_sentinel.rs")]
+mod sentinel;
 mod slot;
 mod slots;
 mod source;
@@ -30,7 +34,12 @@ use tokio::{runtime::Handle, task};
 
 pub use self::builder::RedisStoreBuilder;
 use self::{
-    builder::Target, call::Call, cluster::Cluster, node::Node, url::Way, wire::Request,
+    builder::Target,
+    call::Call,
+    cluster::Cluster,
+    node::Node,
+    origin::{Origin, Server},
+    wire::Request,
     worker::Worker,
 };
 use super::{Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check, check_refunds};
@@ -74,6 +83,10 @@ use super::{Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check, check_
 /// and name are always checked. The builder takes a root certificate of your own, and one to show to
 /// the server. TLS is that of `rustls`, with the provider that the process has installed, or else `ring`,
 /// which is then installed.
+///
+/// `redis+sentinel://[user][:password@]host[:port][,host[:port]…]/name[/database]` names sentinels, and the
+/// primary to be asked for. It needs the cargo feature `redis-sentinel`, as `RedisStore::sentinel` does.
+/// The user and the password are those of the data servers.
 ///
 /// # The user's rights
 ///
@@ -123,11 +136,8 @@ impl RedisStore {
     /// The pool's settings apply to connecting; Nagle's algorithm should be off in them.
     #[must_use]
     pub fn from_pool(pool: Pool) -> Self {
-        RedisStoreBuilder::new(Target::Pool(pool.clone())).over(
-            pool,
-            Way::of_pool(),
-            Worker::default(),
-        )
+        let origin = Origin::Server(Server::of_pool(pool.clone()));
+        RedisStoreBuilder::new(Target::Pool(pool)).over(origin, Worker::default())
     }
 
     /// A store with settings of your own, whose connections come from a pool of yours.

@@ -42,6 +42,8 @@ pub(super) struct Slot {
     answered_at: AtomicU64,
     /// When the next attempt to connect should begin, or the present one end, by the clock.
     attempt_due: AtomicU64,
+    /// Which of the servers that were primaries one after another the connection leads to.
+    pub(super) generation: AtomicU64,
 }
 
 /// What is in a slot.
@@ -86,6 +88,7 @@ impl Slot {
             clock: MonotonicClock::new(),
             answered_at: AtomicU64::new(0),
             attempt_due: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
         }
     }
 

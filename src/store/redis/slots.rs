@@ -6,14 +6,12 @@ use std::{
     time::Duration,
 };
 
-use deadpool_redis::{Connection, Pool, redis};
 use tokio::time::{sleep, timeout};
 
 use super::{
-    error,
     greeting::greet,
+    origin::{Opened, Origin},
     slot::{Link, Slot, State},
-    url::{Transport, Way},
     worker::Worker,
 };
 use crate::store::{StoreError, StoreErrorKind};
@@ -28,16 +26,14 @@ struct Shared {
     slots: Box<[Slot]>,
     next: AtomicUsize,
     closed: AtomicBool,
-    pool: Pool,
-    way: Way,
+    origin: Origin,
     connect_timeout: Duration,
     worker: Worker,
 }
 
 impl Slots {
     pub(super) fn new(
-        pool: Pool,
-        way: Way,
+        origin: Origin,
         count: usize,
         connect_timeout: Duration,
         worker: Worker,
@@ -46,8 +42,7 @@ impl Slots {
             slots: std::iter::repeat_with(Slot::new).take(count).collect(),
             next: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
-            pool,
-            way,
+            origin,
             connect_timeout,
             worker,
         }))
@@ -64,7 +59,7 @@ impl Slots {
                 let duty = Duty::new(&self.0, at);
                 let shared = Arc::clone(&self.0);
                 let opened = self.0.worker.run(async move { shared.open().await }).await;
-                duty.end(State::Ready(opened.unwrap_or_else(|| Err(ended()))?));
+                duty.succeed(opened.unwrap_or_else(|| Err(ended()))?);
             }
         }
         Ok(())
@@ -72,7 +67,38 @@ impl Slots {
 
     /// A connection that is ready: the next in turn, if it is.
     pub(super) fn ready(&self) -> Option<Link> {
-        self.in_turn().find_map(|at| self.0.slots[at].ready(at))
+        let link = self.in_turn().find_map(|at| self.0.slots[at].ready(at))?;
+        if let Origin::Sentinels(sentinels) = &self.0.origin
+            && sentinels.is_due()
+        {
+            self.look();
+        }
+        Some(link)
+    }
+
+    /// Asks the sentinels in the background, and leaves a primary that is none any more.
+    fn look(&self) {
+        let shared = Arc::downgrade(&self.0);
+        self.0.worker.spawn(async move {
+            let Some(shared) = shared.upgrade() else { return };
+            if let Origin::Sentinels(sentinels) = &shared.origin {
+                sentinels.look().await;
+            }
+            Self(shared).renew();
+        });
+    }
+
+    /// Replaces the connections to servers that were the primary once.
+    fn renew(&self) {
+        let Origin::Sentinels(sentinels) = &self.0.origin else { return };
+        let present = sentinels.generation();
+        for (at, slot) in self.0.slots.iter().enumerate() {
+            if let Some(link) = slot.ready(at)
+                && slot.generation.load(Ordering::SeqCst) != present
+            {
+                self.broken(&link, &moved(), true);
+            }
+        }
     }
 
     /// A connection, or the next that there will be.
@@ -129,24 +155,19 @@ impl Slots {
 }
 
 impl Shared {
-    async fn open(&self) -> Result<redis::aio::MultiplexedConnection, StoreError> {
+    async fn open(&self) -> Result<Opened, StoreError> {
         let open = async {
-            let pooled = self.pool.get().await;
-            let pooled = pooled.map_err(|cause| error::connecting(cause, &self.way))?;
-            let mut connection = Connection::take(pooled);
+            let (mut connection, generation) = self.origin.connect().await?;
             greet(&mut connection).await?;
-            Ok(connection)
+            Ok((connection, generation))
         };
-        timeout(self.connect_timeout, open).await.unwrap_or_else(|_elapsed| {
-            // A server without TLS waits for the end of what it takes for a command.
-            let Way { transport, place } = &self.way;
-            let hint = if *transport == Transport::Tls { "; is TLS spoken there?" } else { "" };
-            Err(StoreError::new(
-                StoreErrorKind::Timeout,
-                format!("no connection to Redis{place} within {:?}{hint}", self.connect_timeout),
-            ))
-        })
+        let opened = timeout(self.connect_timeout, open).await;
+        opened.unwrap_or_else(|_elapsed| Err(self.origin.late(self.connect_timeout)))
     }
+}
+
+fn moved() -> StoreError {
+    StoreError::new(StoreErrorKind::Unreachable, "the sentinels name another primary")
 }
 
 fn ended() -> StoreError {
@@ -174,7 +195,7 @@ impl Duty {
             let Some(shared) = self.shared.upgrade() else { return };
             shared.slots[self.at].expect_attempt(shared.connect_timeout);
             match shared.open().await {
-                Ok(connection) => return self.end(State::Ready(connection)),
+                Ok(opened) => return self.succeed(opened),
                 Err(error) => shared.slots[self.at].attempt_failed(error),
             }
             if shared.closed.load(Ordering::SeqCst) {
@@ -183,9 +204,13 @@ impl Duty {
         }
     }
 
-    fn end(mut self, state: State) {
+    fn succeed(mut self, (connection, generation): Opened) {
         self.ended = true;
-        self.finish(state);
+        let Some(shared) = self.shared.upgrade() else { return };
+        shared.slots[self.at].generation.store(generation, Ordering::SeqCst);
+        self.finish(State::Ready(connection));
+        // It was made before the primary changed, or the others were.
+        Slots(shared).renew();
     }
 
     fn finish(&self, state: State) {

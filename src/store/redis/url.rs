@@ -10,6 +10,8 @@ use crate::store::StoreError;
 
 const TCP: [&str; 2] = ["redis", "valkey"];
 const TLS: [&str; 2] = ["rediss", "valkeys"];
+const SENTINEL: [&str; 4] =
+    ["redis+sentinel", "rediss+sentinel", "valkey+sentinel", "valkeys+sentinel"];
 const UNIX: [&str; 3] = ["unix", "redis+unix", "valkey+unix"];
 
 const TCP_FORM: &str = "[user][:password@]host[:port][/database]";
@@ -37,8 +39,8 @@ pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, StoreError> {
         let of =
             if is_scheme(&scheme) { format!("the scheme `{scheme}`") } else { "no scheme".into() };
         return Err(wrong(format!(
-            "has {of}: `redis://`, `rediss://` (TLS), `redis+unix://`, `redis+cluster://`, or the same \
-             with `valkey`, is expected"
+            "has {of}: `redis://`, `rediss://` (TLS), `redis+unix://`, `redis+cluster://`, `redis+sentinel://`, \
+             or the same with `valkey`, is expected"
         )));
     }
     if rest.contains('#') {
@@ -79,6 +81,13 @@ pub(super) fn cluster_scheme(url: &str) -> Option<(String, &str)> {
     let scheme = scheme.to_ascii_lowercase();
     let of = scheme.strip_suffix("+cluster")?;
     (TCP.contains(&of) || TLS.contains(&of)).then_some((scheme, rest))
+}
+
+/// The scheme of a URL that names sentinels, in small letters, and what is behind it.
+pub(super) fn of_sentinels(url: &str) -> Option<(String, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let scheme = scheme.to_ascii_lowercase();
+    SENTINEL.contains(&&*scheme).then_some((scheme, rest))
 }
 
 /// What is known of the way to a server, for a hint where it fails.
@@ -149,6 +158,6 @@ fn is_scheme(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'.' | b'-'))
 }
 
-fn wrong(message: String) -> StoreError {
+pub(super) fn wrong(message: String) -> StoreError {
     misconfigured(format!("the URL of the Redis server {message}"))
 }

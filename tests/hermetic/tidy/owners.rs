@@ -74,6 +74,7 @@ fn each_feature_is_asked_for_in_one_place() {
         ("axum", &["src/key/ip/peer.rs", "src/key/route.rs"]),
         ("redis", &["src/lib.rs", "src/store/mod.rs"]),
         ("redis-cluster", &["src/store/redis/mod.rs", "src/store/redis/builder.rs"]),
+        ("redis-sentinel", &["src/store/redis/mod.rs"]),
         ("tls", &["src/store/redis/mod.rs"]),
         (
             "jwt",

@@ -19,6 +19,8 @@ mod process;
 mod proxy;
 mod resp;
 mod self_test;
+#[cfg(feature = "redis-sentinel")]
+pub(crate) mod sentinel;
 mod server;
 mod skip;
 

@@ -14,7 +14,12 @@ use super::{
 };
 use crate::store::{
     StoreError,
-    redis::{RedisStoreBuilder, pulse::Pulse, url::Way, worker::Worker},
+    redis::{
+        RedisStoreBuilder,
+        origin::{Origin, Server},
+        pulse::Pulse,
+        worker::Worker,
+    },
 };
 
 /// The nodes of a cluster, and who serves what. Whoever reads never waits for who writes.
@@ -128,9 +133,8 @@ impl Topology {
             return Ok(Arc::clone(member));
         }
         let info = address.like(&self.like);
-        let (way, pool) = (Way::to(&info), self.builder.pool(info)?);
-        let (worker, pulse) = (self.worker.clone(), Arc::clone(&self.pulse));
-        let node = self.builder.node(pool, way, worker, pulse);
+        let origin = Origin::Server(Server::new(info, self.builder.connections)?);
+        let node = self.builder.node(origin, self.worker.clone(), Arc::clone(&self.pulse));
         if writing.closed {
             node.slots.close();
         }
