@@ -134,8 +134,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Which part of the store keeps the state of this name: a part fails by itself, and has a
-    /// [breaker](crate::Breaker) of its own. Numbers are small, and mean the same part for as long as the store lives; the part of a
-    /// name may change. An error that is one part's tells [its number](StoreError::shard).
+    /// [breaker](crate::Breaker) of its own. Numbers are small, and mean the same part for as long as the
+    /// store lives; the part of a name may change. An error that is one part's tells
+    /// [its number](StoreError::shard).
     fn shard(&self, _key: &[u8]) -> u32 {
         0
     }

@@ -77,10 +77,10 @@ use super::{Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check, check_
 ///
 /// # Clusters
 ///
-/// `redis+cluster://[user][:password@]host[:port],host[:port]…` stands for a Redis Cluster of which it names some
-/// nodes, `rediss+cluster://` for one with TLS. It needs the cargo feature `redis-cluster`, which also has a
-/// constructor of its own, `RedisStore::cluster`. Nodes that fail hold up only requests to their states, which are
-/// served again once a replica has taken over; slots that move are followed.
+/// `redis+cluster://[user][:password@]host[:port],host[:port]…` stands for a Redis Cluster of which it names
+/// some nodes, `rediss+cluster://` for one with TLS. It needs the cargo feature `redis-cluster`, which also has
+/// a constructor of its own, `RedisStore::cluster`. Nodes that fail hold up only requests to their states,
+/// which are served again once a replica has taken over; slots that move are followed.
 ///
 /// All limits of one key lie in one slot, and are charged in one call. Those of different keys are charged one
 /// after the other, and given back if a later one denies: a request is charged to all of its limits or to
