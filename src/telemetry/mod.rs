@@ -85,7 +85,7 @@ pub(crate) fn store_failed(kind: &'static str) {
 #[allow(dead_code, reason = "only stores of several parts have something to give back")]
 pub(crate) fn refunds_withheld(count: usize) {
     meters::refunds_withheld(count);
-    tracing::debug!(target: TARGET, count, "units were not given back, and come back with the next refill");
+    tracing::debug!(target: TARGET, count, "units come back only with the next refill");
 }
 
 /// The store begins to fail, in this way.

@@ -13,6 +13,7 @@ mod withheld;
 
 use std::time::Duration;
 
+use tokio::time::{sleep, timeout};
 use tollgate::{
     Algorithm, Quota, RedisStore, RedisStoreBuilder, Store as _, StoreError,
     store::{Answer, Hit},
@@ -22,6 +23,9 @@ use crate::support::cluster::Cluster;
 
 /// So many that nobody runs out of them, and so slow that none comes back during a test.
 const PLENTY: Quota = Quota::per_day(1_000);
+
+/// What takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A store that is not in a hurry, with names of its own.
 fn builder(cluster: &Cluster) -> RedisStoreBuilder {
@@ -43,6 +47,16 @@ fn look<'a>(hit: &Hit<'a>) -> Hit<'a> {
 
 async fn take(store: &RedisStore, key: &str) -> Result<Answer, StoreError> {
     store.acquire(&[hit(key, PLENTY)]).await
+}
+
+/// Waits until it is so.
+async fn until(what: &str, mut is: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !is().await {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("it never came to: {what}"));
 }
 
 /// Units of plenty that were taken of a key.

@@ -188,3 +188,16 @@ fn without_the_feature_a_url_with_tls_is_an_error_that_names_it() {
         assert!(!error.contains("hunter2"), "{error}");
     }
 }
+
+#[cfg(not(feature = "redis-cluster"))]
+#[test]
+fn without_the_feature_the_url_of_a_cluster_is_an_error_that_names_it() {
+    for scheme in ["redis+cluster", "valkeys+cluster", "REDISS+cluster"] {
+        let url = format!("{scheme}://:hunter2@a,b/");
+        let error = RedisStore::builder(url).connect_lazy().expect_err("no clusters").to_string();
+        let scheme = scheme.to_lowercase();
+        let names = error.contains(&format!("`{scheme}`")) && error.contains("`redis-cluster`");
+        assert!(names, "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+}

@@ -172,6 +172,11 @@ pub(super) trait Gate: Clone + Send + Sync + 'static {
     /// The server that the requests are for.
     fn node(&self) -> &Node;
 
+    /// The same error, of the part of the store that this is.
+    fn blame(&self, error: StoreError) -> StoreError {
+        error
+    }
+
     /// What is answered to the request that goes out alone.
     fn ask(&self, request: &Request) -> impl Future<Output = Result<Value, StoreError>> + Send;
 

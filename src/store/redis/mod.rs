@@ -88,6 +88,19 @@ use super::{Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check, check_
 /// primary to be asked for. It needs the cargo feature `redis-sentinel`, as `RedisStore::sentinel` does.
 /// The user and the password are those of the data servers.
 ///
+/// # Clusters
+///
+/// `redis+cluster://[user][:password@]host[:port],host[:port]…` stands for a Redis Cluster of which it names
+/// some nodes, `rediss+cluster://` for one with TLS. It needs the cargo feature `redis-cluster`, which also has
+/// a constructor of its own, `RedisStore::cluster`. Nodes that fail hold up only requests to their states,
+/// which are served again once a replica has taken over; slots that move are followed.
+///
+/// All limits of one key lie in one slot, and are charged in one call. Those of different keys are charged one
+/// after the other, and given back if a later one denies: a request is charged to all of its limits or to
+/// none, and no limit admits more than it may, but others may be denied what is given back a moment later. If
+/// a node fails in that moment, the units of the requests under way are withheld until they are refilled.
+/// [`one_slot`](RedisStoreBuilder::one_slot) keeps all states in one slot instead.
+///
 /// # The user's rights
 ///
 /// These are enough, for a store with the default prefix:
@@ -100,7 +113,7 @@ use super::{Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check, check_
 /// ```
 ///
 /// The third line is for [sliding logs](crate::Algorithm::SlidingLog), the last one to
-/// [reset](crate::Limiter::reset) a limit.
+/// [reset](crate::Limiter::reset) a limit. In a cluster, `+cluster|slots +asking` come on top.
 ///
 /// A connection uses the Tokio runtime, with its timers, that it was made in, so that runtime has to go on
 /// running: a store that is shared by several of them, or whose callers only block on it, has better

@@ -1,7 +1,5 @@
 use std::{sync::Arc, time::Duration};
 
-use tokio::sync::oneshot;
-
 use super::{
     gather::{Alone, Driver, Entry, Gate, Gathering, abandoned},
     pulse::{Beating, Pulse},
@@ -9,7 +7,7 @@ use super::{
     wire::Request,
     worker::Worker,
 };
-use crate::store::{Answer, Reply, StoreError, StoreErrorKind};
+use crate::store::{Reply, StoreError, StoreErrorKind};
 
 /// One server: the connections to it, and the requests that wait for them.
 pub(super) struct Node {
@@ -32,25 +30,19 @@ pub(super) fn enter<G: Gate>(gate: G, request: Request) -> Reply {
             if let Some(number) = driver {
                 gate.node().worker.spawn(Driver::new(gate.clone(), number).drive());
             }
-            Reply::later(async move { gate.node().wait(answer).await })
+            Reply::later(async move {
+                let node = gate.node();
+                match node.pulse.within(node.deadline, answer).await {
+                    // Whatever becomes of its driver, it has an answer.
+                    Ok(answer) => answer.unwrap_or_else(|_gone| Err(gate.blame(abandoned()))),
+                    Err(_late) => Err(gate.blame(node.timeout())),
+                }
+            })
         }
-        Entry::Full => Reply::now(Err(StoreError::new(
+        Entry::Full => Reply::now(Err(gate.blame(StoreError::new(
             StoreErrorKind::Overloaded,
             "too many requests wait for Redis",
-        ))),
-    }
-}
-
-impl Node {
-    /// The answer to a request that waits, before its deadline, whatever becomes of its driver.
-    async fn wait(
-        &self,
-        answer: oneshot::Receiver<Result<Answer, StoreError>>,
-    ) -> Result<Answer, StoreError> {
-        match self.pulse.within(self.deadline, answer).await {
-            Ok(answer) => answer.unwrap_or_else(|_gone| Err(abandoned())),
-            Err(_late) => Err(self.timeout()),
-        }
+        )))),
     }
 }
 

@@ -19,10 +19,10 @@ async fn callers_that_charge_keys_of_all_nodes_at_once_admit_exactly_what_they_h
         let store = store.clone();
         callers.spawn(async move {
             let mut counts = vec![0; KEYS];
-            for at in 0..KEYS {
+            for (at, count) in counts.iter_mut().enumerate() {
                 let key = format!("{{caller{at}}}:k");
                 let answer = store.acquire(&[hit(&key, Quota::per_day(CAPACITY))]).await;
-                counts[at] += u64::from(admitted(&answer.expect("an answer")));
+                *count += u64::from(admitted(&answer.expect("an answer")));
             }
             counts
         });

@@ -3,10 +3,8 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tollgate::{RedisStore, Store as _, StoreErrorKind};
 
-use super::{PLENTY, admitted, connect, hit, take, taken};
+use super::{PATIENCE, PLENTY, admitted, connect, hit, take, taken};
 use crate::support::cluster::Cluster;
-
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A tag whose slot this node serves, and the prefix does not change.
 fn tag(cluster: &Cluster, on: usize) -> String {

@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tokio::{
@@ -18,11 +18,10 @@ use tollgate::{
     store::{Hit, Refund},
 };
 
-use super::{PLENTY, admitted, builder, connect, hit, taken};
+use super::{PATIENCE, PLENTY, admitted, builder, connect, hit, look, taken, until};
 use crate::support::cluster::Cluster;
 
 const REQUESTS: usize = 1_500;
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a key is counted by, and the lock that guards it.
 struct Counted {
@@ -41,7 +40,7 @@ fn counted(at: usize) -> Counted {
     let quota = Quota::per_day(8 + at as u64);
     let name = format!("{{k{at}}}:x");
     let lock = Lockout::new(Duration::from_secs(200_000)).after(3).lock(quota);
-    let lock = (at % 5 == 0).then(|| (format!("{name}:lk"), Meter::Lock(lock)));
+    let lock = at.is_multiple_of(5).then(|| (format!("{name}:lk"), Meter::Lock(lock)));
     Counted { name, meter: algorithms[at % 4].meter(quota), lock }
 }
 
@@ -146,18 +145,14 @@ async fn who_goes_away_leaves_nothing_charged_by_halves() {
         _ = timeout(within, store.acquire(&hits)).await;
     }
     // The last of them may still be under way.
-    let begun = Instant::now();
-    loop {
+    until("all keys were charged alike", async || {
         let mut counts = Vec::new();
         for key in &keys {
             counts.push(taken(&store, key).await);
         }
-        if counts.iter().all(|count| *count == counts[0]) {
-            break;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{counts:?}");
-        sleep(Duration::from_millis(20)).await;
-    }
+        counts.iter().all(|count| *count == counts[0])
+    })
+    .await;
 }
 
 /// The first limit has enough, the second is used up, and its node goes in the middle.
@@ -210,13 +205,12 @@ async fn a_limit_never_admits_more_and_gets_back_what_others_denied() {
     }
     // All that was charged for others is back, as its own node was well all the time.
     let admissions = admissions.load(Ordering::SeqCst);
-    let begun = Instant::now();
-    while taken(&store, &first).await != admissions {
+    until("all that was not admitted is back", async || {
         let taken = taken(&store, &first).await;
-        assert!(taken >= admissions, "more was admitted than charged");
-        assert!(begun.elapsed() < PATIENCE, "{taken} are taken, {admissions} were admitted");
-        sleep(Duration::from_millis(20)).await;
-    }
+        assert!(taken >= admissions, "{taken} are taken, {admissions} were admitted");
+        taken == admissions
+    })
+    .await;
 }
 
 /// A node that stands still charges late, and nobody hears of it: these units come back with the refill.
@@ -250,19 +244,11 @@ async fn what_is_withheld_is_bounded_and_comes_back() {
         assert!(!admitted(&seen.expect("no hang").expect("an answer")));
     }
     cluster.node(0).thaw();
-    let left = async || {
-        let look = Hit { cost: 0, ..hit(&key, quota) };
-        store.acquire(&[look]).await.map(|answer| answer.standings[0].remaining())
-    };
-    let begun = Instant::now();
-    loop {
-        if let Ok(left) = left().await {
-            assert!(left >= 600 - unanswered, "{left} are left, {unanswered} were not answered");
-            if left == 600 {
-                break;
-            }
-        }
-        assert!(begun.elapsed() < PATIENCE, "the units did not come back");
-        sleep(Duration::from_millis(50)).await;
-    }
+    until("the units are back", async || {
+        let Ok(answer) = store.acquire(&[look(&hit(&key, quota))]).await else { return false };
+        let left = answer.standings[0].remaining();
+        assert!(left >= 600 - unanswered, "{left} are left, {unanswered} were not answered");
+        left == 600
+    })
+    .await;
 }

@@ -19,6 +19,7 @@ struct Fake {
     store: RedisStore,
     refunds: Arc<AtomicUsize>,
     refuses: Arc<AtomicBool>,
+    hangs: Arc<AtomicBool>,
 }
 
 async fn fake(answers: &'static [&'static str]) -> Fake {
@@ -26,6 +27,8 @@ async fn fake(answers: &'static [&'static str]) -> Fake {
     let (refunds, refuses) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let (own, calls) = (Arc::clone(&port), AtomicUsize::new(0));
     let (gives, no) = (Arc::clone(&refunds), Arc::clone(&refuses));
+    let hangs = Arc::new(AtomicBool::new(false));
+    let never = Arc::clone(&hangs);
     let server = FakeServer::start(move |command| match command[0].as_str() {
         "CLUSTER" => {
             let port = own.lock().unwrap();
@@ -35,9 +38,10 @@ async fn fake(answers: &'static [&'static str]) -> Fake {
         // A refund has two parameters for each key, and the second is a stamp.
         "EVALSHA" if command[2] == "1" && command[4].contains(' ') => {
             gives.fetch_add(1, Ordering::SeqCst);
-            let answer = match no.load(Ordering::SeqCst) {
-                true => "-OOM command not allowed\r\n",
-                false => "*2\r\n:1700000000000000\r\n:1\r\n",
+            let answer = match (no.load(Ordering::SeqCst), never.load(Ordering::SeqCst)) {
+                (true, _) => FAILS,
+                (_, true) => "",
+                _ => "*2\r\n:1700000000000000\r\n:1\r\n",
             };
             Act::Reply(answer.as_bytes().to_vec())
         }
@@ -51,9 +55,9 @@ async fn fake(answers: &'static [&'static str]) -> Fake {
     let url = server.url();
     url.rsplit(':').next().unwrap().clone_into(&mut port.lock().unwrap());
     let store = RedisStore::builder(url.replace("redis://", "redis+cluster://"))
-        .deadline(Duration::from_secs(10));
+        .deadline(Duration::from_secs(4));
     let store = store.connect().await.expect("a fake");
-    Fake { _server: server, store, refunds, refuses }
+    Fake { _server: server, store, refunds, refuses, hangs }
 }
 
 const CHARGED: &str = "*2\r\n:1700000000000000\r\n:0\r\n";
@@ -95,6 +99,16 @@ fn refunds_that_fail_are_counted_and_the_denial_stands() {
         });
         assert_eq!(count, if refuses { 2 } else { 0 });
     }
+}
+
+#[tokio::test]
+async fn a_denial_does_not_wait_for_a_refund_that_hangs() {
+    let fake = fake(&[CHARGED, DENIED]).await;
+    fake.hangs.store(true, Ordering::SeqCst);
+    let answer = fake.store.acquire(&["{a}", "{b}"].map(|key| hit(key, PLENTY))).await;
+    let answer = answer.expect("a denial");
+    assert_eq!([0, 1].map(|at| answer.standings[at].fits()), [true, false]);
+    assert_eq!([0, 1].map(|at| answer.standings[at].remaining()), [1_000, 0]);
 }
 
 #[tokio::test]

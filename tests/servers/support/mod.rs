@@ -24,10 +24,12 @@ pub(crate) mod sentinel;
 mod server;
 mod skip;
 
+#[cfg(feature = "redis-cluster")]
+pub(crate) use self::load::Running;
 #[cfg(feature = "tls")]
 pub(crate) use self::port::free_port;
 pub(crate) use self::{
-    load::{Load, Report, Running},
+    load::{Load, Report},
     log::{Event, Log},
     proxy::Proxy,
     resp::{Connection, Value},

@@ -34,6 +34,10 @@ impl Gate for Routed {
         &self.member.node
     }
 
+    fn blame(&self, error: StoreError) -> StoreError {
+        error.at(self.member.shard)
+    }
+
     async fn ask(&self, request: &Request) -> Result<Value, StoreError> {
         let call = Call::acquire(iter::once(request));
         let errand = Errand { slot: slot_of(request), call: &call, requests: 1 };

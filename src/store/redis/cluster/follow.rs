@@ -141,9 +141,7 @@ impl Cluster {
         let longest = FIRST_PAUSE.saturating_mul(1 << (*pauses).min(10)).min(LONGEST_PAUSE);
         *pauses += 1;
         sleep(longest.mul_f64(0.5 + 0.5 * fastrand::f64())).await;
-        let member = self.find(errand.slot, trail).await?;
-        trail.waits = None;
-        Ok(member)
+        self.find(errand.slot, trail).await
     }
 
     /// The node that serves the slot, once that is known.
@@ -156,7 +154,7 @@ impl Cluster {
             let mut changed = std::pin::pin!(self.topology.changed.notified());
             changed.as_mut().enable();
             if let Some(member) = self.topology.member(slot) {
-                trail.member = Some(Arc::clone(&member));
+                (trail.member, trail.waits) = (Some(Arc::clone(&member)), None);
                 return Ok(member);
             }
             if self.topology.is_closed() {

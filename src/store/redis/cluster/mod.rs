@@ -1,8 +1,8 @@
 //! States kept in a Redis Cluster.
 //!
-//! Each primary is a [`Node`](super::node::Node), as one server is. The client's own connection to clusters is not
-//! used: one task of it drives all, and stands still for healthy nodes while another fails; and it
-//! does not tell which node a request went to.
+//! Each primary is a [`Node`](super::node::Node), as one server is. The client's own connection to
+//! clusters is not used: one task of it drives all, and stands still for healthy nodes while another
+//! fails; and it does not tell which node a request went to.
 
 mod address;
 mod batch;
@@ -64,8 +64,8 @@ pub(super) struct Cluster {
 /// # Ok(()) }
 /// ```
 impl RedisStore {
-    /// A store over a Redis Cluster, of which some nodes are given by a URL each, with one user and password; the
-    /// others are found through them.
+    /// A store over a Redis Cluster, of which some nodes are given by a URL each, with one user and
+    /// password; the others are found through them.
     pub fn cluster(urls: impl IntoIterator<Item = impl AsRef<str>>) -> RedisStoreBuilder {
         let urls = urls.into_iter().map(|url| url.as_ref().into()).collect();
         RedisStoreBuilder::new(Target::Cluster(urls))

@@ -133,6 +133,12 @@ impl Refresh {
         over
     }
 
+    /// A map was asked for at this time, by the clock.
+    fn renew(&self, now: Duration) {
+        let due = now + OLDEST.mul_f64(0.75 + 0.25 * fastrand::f64());
+        self.due.store(micros(due), Ordering::Relaxed);
+    }
+
     fn abandon(&self) {
         self.lock().running = false;
     }
@@ -165,6 +171,7 @@ impl Cluster {
     async fn attempt(self: &Arc<Self>) -> Result<(), StoreError> {
         let ranges = self.ask_some().await?;
         self.topology.replace(&ranges)?;
+        self.refresh.renew(self.refresh.clock.elapsed());
         self.topology.changed.notify_waiters();
         Ok(())
     }

@@ -58,21 +58,24 @@ impl Charged {
         self.groups.clear();
     }
 
-    /// Gives back what was charged to the states of this slot, and returns once that is done.
-    pub(super) async fn give_back(&mut self, slot: u16) {
-        let Some(at) = self.groups.iter().position(|(other, _)| *other == slot) else { return };
-        let (_, charges) = self.groups.remove(at);
-        let giving = give_back(Arc::clone(&self.cluster), slot, charges);
-        // Its errors are counted, and nobody can do more about them.
-        let _ = self.handle.spawn(giving).await;
+    /// Gives all back, whether somebody waits until that is done or not. Its errors are counted, and nobody
+    /// can do more about them.
+    pub(super) fn give_back(&mut self) -> impl Future<Output = ()> + use<> {
+        let giving = mem::take(&mut self.groups).into_iter().map(|(slot, charges)| {
+            self.handle.spawn(give_back(Arc::clone(&self.cluster), slot, charges))
+        });
+        let giving: Vec<_> = giving.collect();
+        async move {
+            for one in giving {
+                let _ = one.await;
+            }
+        }
     }
 }
 
 impl Drop for Charged {
     fn drop(&mut self) {
-        for (slot, charges) in mem::take(&mut self.groups) {
-            drop(self.handle.spawn(give_back(Arc::clone(&self.cluster), slot, charges)));
-        }
+        drop(self.give_back());
     }
 }
 

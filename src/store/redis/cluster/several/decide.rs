@@ -4,13 +4,13 @@ use std::sync::{
 };
 
 use smallvec::SmallVec;
-use tokio::{sync::oneshot, task::JoinSet};
+use tokio::{sync::oneshot, task::JoinSet, time::timeout};
 
 use super::{
     super::Cluster,
     Outcome,
     charged::Charged,
-    plan::{Group, Plan},
+    plan::{Group, Owned, Plan},
 };
 use crate::{
     algorithm::{Meter, Reading},
@@ -21,6 +21,9 @@ use crate::{
     },
     time::Timestamp,
 };
+
+/// Of the deadline, so much may go by until all is told of a denial.
+const PART: u32 = 4;
 
 /// A request on its way through its groups.
 pub(super) struct Deciding {
@@ -110,22 +113,22 @@ impl Deciding {
             let cluster = Arc::clone(&self.cluster);
             async move { ask(&cluster, behind, Group::look).await }
         });
-        let mut again = Vec::new();
-        for group in before {
-            self.charged.give_back(group.slot).await;
-            // When a log is empty again is told only by what is in it.
-            if group.hits.iter().any(|hit| matches!(hit.meter, Meter::SlidingLog(_))) {
-                again.push(group);
-            } else {
-                self.uncharge(&group);
-            }
-        }
-        let again = ask(&self.cluster, again, Group::look).await;
-        for (group, answer) in again.into_iter().chain(looking.await.unwrap_or_default()) {
-            match answer {
-                Ok(answer) => self.note(&group, &answer),
-                // The denial stands, whatever these would have said.
-                Err(_) => group.hits.iter().for_each(|hit| self.forget(hit.at)),
+        let giving = self.charged.give_back();
+        before.iter().for_each(|group| self.uncharge(group));
+        // When a log is empty again is told only by what is in it.
+        let log = |hit: &Owned| matches!(hit.meter, Meter::SlidingLog(_));
+        before.retain(|group| group.hits.iter().any(log));
+        let cluster = Arc::clone(&self.cluster);
+        let finding = async {
+            giving.await;
+            let again = ask(&cluster, before, Group::look).await;
+            again.into_iter().chain(looking.await.unwrap_or_default()).collect::<Vec<_>>()
+        };
+        // The denial is known, and does not wait for nodes that fail, whatever these would have said.
+        let found = timeout(self.cluster.deadline / PART, finding).await.unwrap_or_default();
+        for (group, answer) in found {
+            if let Ok(answer) = answer {
+                self.note(&group, &answer);
             }
         }
         self.answer(now, true)
@@ -146,10 +149,6 @@ impl Deciding {
             let Some((found, then)) = self.found[hit.at] else { continue };
             self.standings[hit.at] = hit.meter.standing(found, hit.cost, false, then);
         }
-    }
-
-    fn forget(&mut self, at: usize) {
-        (self.standings[at], self.found[at]) = (UNKNOWN, None);
     }
 
     fn answer(self, now: Timestamp, denied: bool) -> (Answer, Charged) {

@@ -40,7 +40,11 @@ impl Plan {
             let (slot, shadow) = match guarded {
                 Some(guarded) if hit.meter.guards() && guarded.0 == own => guarded,
                 Some(_) if hit.meter.guards() => return Err(super::parted()),
-                _ => (own, hit.shadow),
+                // What a lock guards that denies requests is charged with it.
+                _ => {
+                    let mut locks = hits[at + 1..].iter().take_while(|hit| hit.meter.guards());
+                    (own, hit.shadow && locks.all(|lock| lock.shadow))
+                }
             };
             guarded = Some((slot, shadow));
             let groups = if shadow { &mut shadows } else { &mut enforced };
