@@ -83,15 +83,12 @@ impl Source {
                 read.map_err(|error| chain(&error))?.map_err(|error| chain(&error))?
             }
         };
-        if bytes.len() as u64 > MOST {
-            return Err(too_large());
-        }
         let text = String::from_utf8(bytes).map_err(|_| "it is no text")?;
         JwtKeys::jwks(text).check().map_err(|error| error.to_string())
     }
 }
 
-/// What is in a file, and a byte too many if it is too large.
+/// What is in a file.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     // Of others, such as pipes, nobody knows when they are read.
     if !fs::metadata(path)?.is_file() {
@@ -99,6 +96,9 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST {
+        return Err(io::Error::other(too_large()));
+    }
     Ok(bytes)
 }
 
