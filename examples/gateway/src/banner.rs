@@ -75,12 +75,12 @@ fn built_in(file: &File) -> String {
         _ => String::new(),
     };
     let main = file.upstream.get("main");
-    let serves = match main.map(|main| (main.url.get_ref().as_str(), main.max_body)) {
+    let serves = match main.map(|main| (main.url.get_ref().as_str(), main.max_body.as_ref())) {
         None | Some(("demo:", _)) => {
             "a demo page; --upstream http://127.0.0.1:9000 puts limits before a service".to_owned()
         }
         Some((url, None)) => format!("{url}; bodies of at most 100m"),
-        Some((url, Some(size))) => format!("{url}; bodies of at most {} bytes", size.0),
+        Some((url, Some(size))) => format!("{url}; bodies of at most {} bytes", size.get_ref().0),
     };
     format!(
         "  limit    {limit} for each client, told apart by {client}\n{failing}  serves   {serves}\n"

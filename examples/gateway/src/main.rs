@@ -10,6 +10,7 @@ mod authority;
 mod banner;
 mod config;
 mod demo;
+mod file;
 mod jwks;
 mod log;
 mod proxy;
@@ -73,7 +74,7 @@ async fn run(args: &Args, source: Source) -> Result<(), Box<dyn Error>> {
         Routes::build(config, &around, None).unwrap_or_else(|error| refuse(&source, &error));
     match args.explain.as_deref() {
         Some([method, path]) => print(&routes.explain(method, path)?),
-        _ => print(&format!("{}: {}\n", routes.name(), routes.summary())),
+        _ => print(&format!("{}: it can be used; {}\n", routes.name(), routes.summary())),
     }
 }
 
@@ -125,9 +126,9 @@ fn refuse(source: &Source, error: &(impl fmt::Display + ?Sized)) -> ! {
 
 /// Prints the digest of the API key that comes in, so that it does not stand in a list of processes.
 fn digest() -> Result<(), Box<dyn Error>> {
-    let mut key = String::new();
-    io::stdin().read_to_string(&mut key)?;
-    let key = key.trim();
+    let mut key = Vec::new();
+    io::stdin().read_to_end(&mut key)?;
+    let key = key.trim_ascii();
     if key.is_empty() {
         return Err("there is no key on the standard input".into());
     }

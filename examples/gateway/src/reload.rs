@@ -1,8 +1,13 @@
 //! Reading the configuration again.
 
-use std::{io, time::Duration};
+use std::{
+    io,
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::Duration,
+};
 
-use tokio::{task::JoinHandle, time::interval};
+use tokio::{runtime::Handle, task::JoinHandle};
 use tollgate::PolicyHandle;
 
 use crate::{
@@ -27,30 +32,51 @@ pub(crate) struct Reload {
 
 impl Reload {
     /// Reads the file again when it changes, and when the process is asked to, until the task is aborted.
+    ///
+    /// All of it is done by a thread of its own: disks block, and ten thousand routes take a while, which no
+    /// request is to wait for.
     pub(crate) fn start(self) -> io::Result<JoinHandle<()>> {
-        let mut asked = serve::asked_to_reload()?;
-        let first = self.app.load();
-        let (mut seen, fixed) = (first.config().version(), first.config().fixed());
+        let mut signals = serve::asked_to_reload()?;
+        let (ask, asked) = mpsc::channel();
+        let runtime = Handle::current();
+        thread::Builder::new().name("reload".to_owned()).spawn(move || {
+            let _within = runtime.enter();
+            self.run(&asked);
+        })?;
         Ok(tokio::spawn(async move {
-            let mut ticks = interval(EVERY);
-            let mut coming = seen.clone();
             loop {
-                tokio::select! {
-                    () = asked.recv() => {
-                        seen = self.source.version();
-                        self.reload(&fixed);
-                    }
-                    _ = ticks.tick() => {
-                        let now = self.source.version();
-                        if now != seen && now == coming {
-                            seen.clone_from(&now);
-                            self.reload(&fixed);
-                        }
-                        coming = now;
-                    }
+                signals.recv().await;
+                if ask.send(()).is_err() {
+                    return;
                 }
             }
         }))
+    }
+
+    fn run(&self, asked: &mpsc::Receiver<()>) {
+        let first = self.app.load();
+        let (mut seen, fixed) = (first.config().version(), first.config().fixed());
+        drop(first);
+        let mut coming = seen.clone();
+        loop {
+            match asked.recv_timeout(EVERY) {
+                Ok(()) => {
+                    // Once, for all who have asked by now.
+                    while asked.try_recv().is_ok() {}
+                    seen = self.source.version();
+                    self.reload(&fixed);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let now = self.source.version();
+                    if now != seen && now == coming {
+                        seen.clone_from(&now);
+                        self.reload(&fixed);
+                    }
+                    coming = now;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
     }
 
     /// `fixed` is what the process has started with.

@@ -8,7 +8,7 @@ mod values;
 mod version;
 
 use std::{
-    env, fmt, fs,
+    env, fmt, io,
     net::SocketAddr,
     ops::Range,
     path::{Path, PathBuf},
@@ -27,9 +27,11 @@ pub(crate) use self::{
     version::Version,
 };
 
-use crate::log::Format;
+use crate::{file, log::Format};
 
 const BUILT_IN: &str = include_str!("built_in.toml");
+/// A file with ten thousand routes has two.
+const MOST: u64 = 16 << 20;
 const REDIS_URL: &str = "TOLLGATE_REDIS_URL";
 
 /// Where the configuration comes from.
@@ -70,7 +72,10 @@ impl Source {
     pub(crate) fn text(&self) -> Result<String, FileError> {
         let text = match &self.path {
             Some(path) => {
-                fs::read_to_string(path).map_err(|cause| FileError::unreadable(path, &cause))?
+                let text = file::read(path, MOST).and_then(|bytes| {
+                    String::from_utf8(bytes).map_err(|_| io::Error::other("it is no text in UTF-8"))
+                });
+                text.map_err(|cause| FileError::unreadable(path, &cause))?
             }
             None => BUILT_IN.to_owned(),
         };
@@ -174,7 +179,7 @@ impl Fixed {
 
 /// On one line.
 fn plain(message: &str) -> String {
-    message.trim_end().replace('\n', ", ")
+    message.trim_end().replace('\n', ", ").replace("expected u64", "expected a whole number")
 }
 
 #[cfg(test)]

@@ -1,6 +1,11 @@
 //! What a file looks like.
 
-use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
 
 use serde::{
     Deserialize, Deserializer,
@@ -12,7 +17,7 @@ use tollgate::{
 };
 use toml::Spanned;
 
-use super::values::{Names, Size, Time, algorithms, header};
+use super::values::{Names, Size, Time, address, algorithms, header};
 use crate::{admin::Place, log::Format};
 
 /// A text of the file, which knows where it stands.
@@ -22,6 +27,7 @@ pub(crate) type Text = Spanned<String>;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
+    #[serde(default = "here", deserialize_with = "address")]
     pub(crate) listen: SocketAddr,
     #[serde(default = "yes")]
     pub(crate) checks: bool,
@@ -71,11 +77,11 @@ pub(crate) struct RedisConfig {
 pub(crate) struct UpstreamConfig {
     pub(crate) url: Text,
     pub(crate) ca: Option<PathBuf>,
-    pub(crate) host: Option<String>,
-    pub(crate) connect_timeout: Option<Time>,
-    pub(crate) response_timeout: Option<Time>,
-    pub(crate) body_timeout: Option<Time>,
-    pub(crate) max_body: Option<Size>,
+    pub(crate) host: Option<Text>,
+    pub(crate) connect_timeout: Option<Spanned<Time>>,
+    pub(crate) response_timeout: Option<Spanned<Time>>,
+    pub(crate) body_timeout: Option<Spanned<Time>>,
+    pub(crate) max_body: Option<Spanned<Size>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -123,7 +129,7 @@ pub(crate) struct RouteConfig {
     #[serde(default)]
     pub(crate) otherwise: bool,
     pub(crate) upstream: Text,
-    pub(crate) timeout: Option<Time>,
+    pub(crate) timeout: Option<Spanned<Time>>,
     pub(crate) before_auth: Option<Text>,
     pub(crate) auth: Option<Spanned<Names>>,
     #[serde(default)]
@@ -177,6 +183,10 @@ pub(crate) struct CorsTable {
     #[serde(default)]
     pub(crate) credentials: bool,
     pub(crate) max_age: Option<Time>,
+}
+
+const fn here() -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080)
 }
 
 const fn yes() -> bool {

@@ -1,6 +1,6 @@
 //! Values of the file and of the command line.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{fmt, net::SocketAddr, str::FromStr, time::Duration};
 
 use axum::http::HeaderName;
 use serde::{
@@ -89,6 +89,12 @@ where
     T: FromStr<Err: fmt::Display>,
 {
     String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+}
+
+pub(super) fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    const FORM: &str =
+        "it must be an address and a port, such as \"127.0.0.1:8080\" or \"[::]:80\"";
+    String::deserialize(deserializer)?.parse().map_err(|_| de::Error::custom(FORM))
 }
 
 pub(super) fn header<'de, D>(deserializer: D) -> Result<Option<HeaderName>, D::Error>

@@ -1,12 +1,6 @@
 //! Fetching a key set.
 
-use std::{
-    error::Error,
-    fs, io,
-    io::Read as _,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{error::Error, path::PathBuf, sync::Arc};
 
 use axum::{
     body::Bytes,
@@ -25,7 +19,10 @@ use tokio::task::spawn_blocking;
 use tollgate::auth::JwtKeys;
 
 use super::settings::{Location, Settings};
-use crate::tls::{self, Trust};
+use crate::{
+    file,
+    tls::{self, Trust},
+};
 
 /// Bytes that a key set may have: enough for a thousand keys.
 const MOST: u64 = 1 << 20;
@@ -79,27 +76,13 @@ impl Source {
             }
             Self::File(path) => {
                 let path = path.clone();
-                let read = spawn_blocking(move || read(&path)).await;
+                let read = spawn_blocking(move || file::read(&path, MOST)).await;
                 read.map_err(|error| chain(&error))?.map_err(|error| chain(&error))?
             }
         };
-        if bytes.len() as u64 > MOST {
-            return Err(too_large());
-        }
         let text = String::from_utf8(bytes).map_err(|_| "it is no text")?;
         JwtKeys::jwks(text).check().map_err(|error| error.to_string())
     }
-}
-
-/// What is in a file, and a byte too many if it is too large.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // Of others, such as pipes, nobody knows when they are read.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no file"));
-    }
-    let mut bytes = Vec::new();
-    fs::File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn too_large() -> String {

@@ -79,7 +79,7 @@ pub(super) fn authority(text: &str) -> Option<Authority> {
     (whole && plain && !host.is_empty()).then_some(authority)
 }
 
-fn spelling(path: &str) -> Result<(), &'static str> {
+pub(crate) fn spelling(path: &str) -> Result<(), &'static str> {
     let Some(segments) = path.strip_prefix('/') else {
         return Err("the target is not a path");
     };

@@ -129,6 +129,9 @@ impl Auth {
 }
 
 fn known(own: &ApiKeysConfig) -> Result<ApiKeyLayer, String> {
+    if own.keys.is_empty() {
+        return Err("there is no key, so nobody could pass".to_owned());
+    }
     let keys = own.keys.iter().map(Spanned::get_ref).fold(ApiKeys::builder(), |keys, key| {
         keys.key(&key.digest, key.owner.as_str(), key.tier.as_deref().map(Tier::new))
     });

@@ -43,11 +43,14 @@ impl Routes {
             };
             if *count == 1 { format!("1 {what}") } else { format!("{count} {plural}") }
         });
-        format!("it can be used; {}", counts.collect::<Vec<_>>().join(", "))
+        counts.collect::<Vec<_>>().join(", ")
     }
 
     /// The route that a request takes, and what stands on it, from the outside in.
     pub(crate) fn explain(&self, method: &str, path: &str) -> Result<String, String> {
+        if !path.starts_with('/') {
+            return Err(format!("{path:?} is no path, such as /shops/acme"));
+        }
         let method: Method =
             method.parse().map_err(|_| format!("{method:?} is no method, such as GET"))?;
         let request = Request::builder().method(method).uri(path).header("host", "gateway");
@@ -96,8 +99,8 @@ impl Routes {
             }
             None => {}
         }
-        if let Some(time) = route.timeout {
-            writeln!(out, "timeout     {:?}", time.0)?;
+        if let Some(time) = &route.timeout {
+            writeln!(out, "timeout     {:?}", time.get_ref().0)?;
         }
         if let Some(policy) = &route.before_auth {
             self.policy(out, policy.get_ref())?;

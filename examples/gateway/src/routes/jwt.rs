@@ -1,6 +1,6 @@
 //! Tokens of an issuer, as the configuration describes it.
 
-use std::{env, fs};
+use std::env;
 
 use tollgate::{
     Claims, JwtKeys, JwtLayer, Tier,
@@ -9,8 +9,12 @@ use tollgate::{
 
 use crate::{
     config::{Config, JwtConfig},
+    file,
     jwks::{Jwks, Settings},
 };
+
+/// Bytes of a key or a secret.
+const MOST: u64 = 64 << 10;
 
 /// Whoever issues tokens.
 #[derive(Clone)]
@@ -96,7 +100,7 @@ fn keys(
     }
     let read = |path: &std::path::Path| {
         let path = config.beside(path);
-        fs::read(&path).map_err(|cause| format!("cannot read {}: {cause}", path.display()))
+        file::read(&path, MOST).map_err(|cause| format!("cannot read {}: {cause}", path.display()))
     };
     if let Some(path) = &own.secret_file {
         let path = path.get_ref();
@@ -116,7 +120,13 @@ fn keys(
     let location = own.jwks.as_ref().map(|text| text.get_ref().as_str()).unwrap_or_default();
     let location = match location.contains("://") {
         true => location.to_owned(),
-        false => config.beside(location).display().to_string(),
+        false => {
+            let path = config.beside(location);
+            let text = String::from_utf8_lossy(&read(&path)?).into_owned();
+            let fault = |error: AuthError| format!("{}: {error}", path.display());
+            JwtKeys::jwks(text).check().map_err(fault)?;
+            path.display().to_string()
+        }
     };
     let mut settings = Settings::new(&location).map_err(|error| error.to_string())?;
     settings.ca = own.jwks_ca.as_ref().map(|path| config.beside(path));

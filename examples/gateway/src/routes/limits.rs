@@ -6,7 +6,10 @@ use tollgate::{
 };
 use toml::Spanned;
 
-use crate::config::{Config, FileError, RouteConfig, Text};
+use crate::{
+    config::{Config, FileError, RouteConfig, Text},
+    proxy::target,
+};
 
 /// Which policies apply to which requests.
 pub(super) struct Limits {
@@ -85,6 +88,15 @@ fn policies(config: &Config) -> Result<Vec<Policy>, FileError> {
         }
         limits.policies.push(own);
     }
+    let any = !limits.policies.is_empty();
+    if !any && limits.client_ip.is_some() {
+        // So that what stands there is checked.
+        let mut nobodys = config::PolicyConfig::default();
+        nobodys.name = "-nobodys".to_owned();
+        let mut limit = config::LimitConfig::default();
+        (limit.name, limit.key, limit.quota) = ("-".to_owned(), "ip".into(), "1/s".to_owned());
+        limits.policies.push(nobodys);
+    }
     if limits.policies.is_empty() {
         return Ok(Vec::new());
     }
@@ -107,6 +119,9 @@ fn can_be_told_apart(config: &Config) -> Result<(), FileError> {
             return Err(config.fault(route, "another route is for all other requests"));
         }
     }
+    for text in config.file.route.iter().flat_map(|route| &route.get_ref().matches) {
+        can_be_met(config, text.get_ref()).map_err(|what| config.fault(text, what))?;
+    }
     let texts: Vec<&Text> =
         config.file.route.iter().flat_map(|route| &route.get_ref().matches).collect();
     let build = |count: usize| {
@@ -118,6 +133,28 @@ fn can_be_told_apart(config: &Config) -> Result<(), FileError> {
     let first = counts.partition_point(|count| build(*count).is_ok());
     let what = build(first + 1).err().unwrap_or(error).to_string();
     Err(config.fault(texts[first], what))
+}
+
+/// Whether there are requests that get as far as to this route.
+fn can_be_met(config: &Config, route: &str) -> Result<(), String> {
+    let (methods, path) = route.rsplit_once(' ').unwrap_or(("", route));
+    if methods.split(',').any(|method| matches!(method.trim(), "CONNECT" | "TRACE")) {
+        return Err(format!(
+            "no request takes the route `{route}`: this method is not served here"
+        ));
+    }
+    if config.file.checks && matches!(path, "/healthz" | "/readyz") {
+        return Err(format!(
+            "no request takes the route `{route}`: the gateway answers it by itself; `checks = false` \
+             leaves it to you"
+        ));
+    }
+    match target::spelling(path) {
+        Err(what) if path.starts_with('/') => {
+            Err(format!("no request takes the route `{route}`, as such are refused: {what}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn names(config: &Config) -> impl Iterator<Item = &str> {

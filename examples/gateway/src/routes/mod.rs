@@ -19,8 +19,10 @@ use std::{
 use axum::{
     Router,
     body::Body,
-    extract::Request,
-    http::{Response, StatusCode},
+    http::{
+        Method, Request, Response, StatusCode,
+        header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN},
+    },
 };
 use tollgate::{Limiter, PolicySet, RequestHead};
 use tower::service_fn;
@@ -68,8 +70,15 @@ pub(crate) struct Routes {
     upstreams: Upstreams,
     auth: Auth,
     /// By the texts by which the policies know them.
-    by_text: HashMap<String, Router>,
-    otherwise: Option<Router>,
+    by_text: HashMap<String, Served>,
+    otherwise: Option<Served>,
+}
+
+#[derive(Clone)]
+struct Served {
+    service: Router,
+    /// Whether it answers preflights.
+    cors: bool,
 }
 
 impl Routes {
@@ -86,12 +95,13 @@ impl Routes {
         let (mut by_text, mut otherwise) = (HashMap::new(), None);
         let parts = route::Parts { limits: &limits, upstreams: &upstreams, auth: &auth, around };
         for route in &config.file.route {
-            let service = parts.build(&config, route)?;
+            let cors = route.get_ref().cors.is_some();
+            let served = Served { service: parts.build(&config, route)?, cors };
             for text in &route.get_ref().matches {
-                by_text.insert(text.get_ref().clone(), service.clone());
+                by_text.insert(text.get_ref().clone(), served.clone());
             }
             if route.get_ref().otherwise {
-                otherwise = Some(service);
+                otherwise = Some(served);
             }
         }
         upstreams.are_used(&config)?;
@@ -111,7 +121,7 @@ impl Routes {
         self.limits.catalogue.clone()
     }
 
-    pub(crate) async fn answer(self: Arc<Self>, request: Request) -> Response<Body> {
+    pub(crate) async fn answer(self: Arc<Self>, request: Request<Body>) -> Response<Body> {
         let routes = Arc::clone(&self);
         let inner = service_fn(move |request| {
             let routes = Arc::clone(&routes);
@@ -122,7 +132,7 @@ impl Routes {
         answered.unwrap_or_else(|never| match never {})
     }
 
-    async fn on(&self, request: Request) -> Response<Body> {
+    async fn on(&self, request: Request<Body>) -> Response<Body> {
         if let Some(refusal) = target::refusal(&request) {
             return refusal.response();
         }
@@ -131,17 +141,38 @@ impl Routes {
     }
 
     /// Limits, within the service, go by the same match.
-    fn service(&self, request: &Request) -> Option<Router> {
+    fn service(&self, request: &Request<Body>) -> Option<Router> {
         if let Some(checks) = &self.checks
             && matches!(request.uri().path(), "/healthz" | "/readyz")
         {
             return Some(checks.clone());
         }
+        if let Some(method) = preflight(request) {
+            let (mut asks, ()) = Request::new(()).into_parts();
+            (asks.method, asks.uri) = (method, request.uri().clone());
+            let route = self.served(&Request::from_parts(asks, ()));
+            if let Some(served) = route.filter(|served| served.cors) {
+                return Some(served.service.clone());
+            }
+        }
+        self.served(request).map(|served| served.service.clone())
+    }
+
+    fn served<B>(&self, request: &Request<B>) -> Option<&Served> {
         match self.limits.routes.route_of(RequestHead::new(request)) {
-            Some(text) => self.by_text.get(text).cloned(),
-            None => self.otherwise.clone(),
+            Some(text) => self.by_text.get(text),
+            None => self.otherwise.as_ref(),
         }
     }
+}
+
+/// The method that a browser asks about, before it sends its request (Fetch standard, "CORS-preflight
+/// request"). Its route is the one that has to answer.
+fn preflight<B>(request: &Request<B>) -> Option<Method> {
+    let headers = request.headers();
+    let asks = *request.method() == Method::OPTIONS && headers.contains_key(ORIGIN);
+    let method = headers.get(ACCESS_CONTROL_REQUEST_METHOD).filter(|_| asks)?;
+    Method::from_bytes(method.as_bytes()).ok()
 }
 
 fn nothing() -> Response<Body> {

@@ -49,14 +49,13 @@ impl Parts<'_> {
             }
             router = router.layer(self.limited(&self.limits.before_auth));
         }
-        if let Some(time) = own.timeout {
-            let (least, most) = TIMEOUTS;
-            if !(least..=most).contains(&time.0) {
-                let given = time.0;
+        if let Some(time) = &own.timeout {
+            let ((least, most), given) = (TIMEOUTS, time.get_ref().0);
+            if !(least..=most).contains(&given) {
                 let what = format!("a timeout of {given:?}: it must be {least:?} to {most:?}");
-                return Err(config.fault(route, what));
+                return Err(config.fault(time, what));
             }
-            router = router.layer(from_fn_with_state(time.0, within));
+            router = router.layer(from_fn_with_state(given, within));
         }
         if let Some(own) = &own.cors {
             let limiter =

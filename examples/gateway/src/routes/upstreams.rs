@@ -3,12 +3,14 @@
 use std::{
     collections::BTreeMap,
     net::{IpAddr, SocketAddr},
+    ops::Range,
     sync::{Arc, OnceLock},
 };
 
 use axum::{Router, routing::any};
 use ipnet::IpNet;
 use tollgate::config::ClientIpConfig;
+use toml::Spanned;
 
 use super::limits::no_such;
 use crate::{
@@ -46,7 +48,9 @@ impl Upstreams {
                 let (was, to) = before.all.get(name)?;
                 (was == own).then(|| to.clone())
             });
-            let fault = |what: String| config.fault(&own.url, format!("upstream `{name}`: {what}"));
+            let fault = |what: String| {
+                config.fault_at(place(own, &what), format!("upstream `{name}`: {what}"))
+            };
             let to = match (same, own.url.get_ref() == DEMO) {
                 (Some(to), _) => to,
                 (None, demo) => {
@@ -84,24 +88,41 @@ impl Upstreams {
     }
 }
 
+/// Where in the file it stands that a message is about.
+fn place(own: &UpstreamConfig, what: &str) -> Range<usize> {
+    let url = own.url.span();
+    let [connect, response, body] =
+        [&own.connect_timeout, &own.response_timeout, &own.body_timeout]
+            .map(|it| it.as_ref().map(Spanned::span));
+    let host = own.host.as_ref();
+    let field = match what {
+        _ if what.starts_with("a connect timeout") => connect,
+        _ if what.starts_with("a response timeout") => response,
+        _ if what.starts_with("a body timeout") => body,
+        _ if what.starts_with("a body of") => own.max_body.as_ref().map(Spanned::span),
+        _ => host.filter(|host| what.contains(&format!("{:?}", host.get_ref()))).map(Spanned::span),
+    };
+    field.unwrap_or(url)
+}
+
 fn proxy(config: &Config, own: &UpstreamConfig, trusted: &[IpNet]) -> Result<Proxy, String> {
     let url = own.url.get_ref();
     // What else is said of the demo is checked, too.
     let mut upstream = Upstream::new(if url == DEMO { "http://demo" } else { url });
     for (setting, given) in [
-        (&mut upstream.connect_timeout, own.connect_timeout),
-        (&mut upstream.response_timeout, own.response_timeout),
-        (&mut upstream.body_timeout, own.body_timeout),
+        (&mut upstream.connect_timeout, &own.connect_timeout),
+        (&mut upstream.response_timeout, &own.response_timeout),
+        (&mut upstream.body_timeout, &own.body_timeout),
     ] {
         if let Some(time) = given {
-            *setting = time.0;
+            *setting = time.get_ref().0;
         }
     }
-    if let Some(size) = own.max_body {
-        upstream.max_body = size.0;
+    if let Some(size) = &own.max_body {
+        upstream.max_body = size.get_ref().0;
     }
     upstream.ca = own.ca.as_ref().map(|path| config.beside(path));
-    upstream.host.clone_from(&own.host);
+    upstream.host = own.host.as_ref().map(|host| host.get_ref().clone());
     upstream.trusted = trusted.to_vec();
     upstream.build().map_err(|error| error.to_string())
 }

@@ -62,11 +62,11 @@ fn what_the_command_line_says_is_printed_as_a_file() {
 }
 
 /// A text of the whole file, what stands there instead, and what is said of it.
-const WRONG: [(&str, &str, &str); 41] = [
+const WRONG: [(&str, &str, &str); 46] = [
     (
         "listen = \"127.0.0.1:8080",
         "listen = \"here",
-        "line 14, column 10: invalid socket address syntax",
+        "line 14, column 10: it must be an address and a port",
     ),
     ("checks = true", "checks = 1", "column 10: invalid type: integer `1`, expected a boolean"),
     ("[log]", "[lag]", "unknown field `lag`, expected one of `listen`"),
@@ -91,10 +91,15 @@ const WRONG: [(&str, &str, &str); 41] = [
     ("algorithms = [\"RS256\"]", "", "`algorithms` must say what the keys are for"),
     ("leeway = \"60s\"", "leeway = \"1h\"", "a leeway of 3600s is more than 600s"),
     ("audience = \"api\"", "audience = \"\"", "the audience \"\" is empty"),
+    ("[[api_keys.partners.keys]]", "keys = []\n[nothing]", "unknown field `nothing`"),
     ("header = \"x-api-key\"", "header = \"x api\"", "\"x api\" names no header"),
     ("af1349b9", "secret", "what stands for the API key of \"acme\", 62 bytes long, is no digest"),
     ("\"/shops/{shop}/orders\"", "\"shops\"", "the route `shops` has no path that begins with `/`"),
     ("\"/shops/{shop}/orders\"", "\"/favicon.ico\", \"/favicon.ico\"", "cannot be told from"),
+    ("\"/shops/{shop}/orders\"", "\"/a//b\"", "as such are refused: the path has an empty segment"),
+    ("\"/shops/{shop}/orders\"", "\"/a/%2e\"", "as such are refused: "),
+    ("\"/shops/{shop}/orders\"", "\"GET /healthz\"", "the gateway answers it by itself"),
+    ("\"/shops/{shop}/orders\"", "\"TRACE /a\"", "this method is not served here"),
     ("match = [\"GET /favicon.ico\"]", "", "it must have a `match`, or `otherwise = true`"),
     (
         "match = [\"GET /favicon.ico\"]",
@@ -142,6 +147,54 @@ fn what_is_wrong_is_told_with_its_line_and_status_1() {
         assert!(said.contains(expected), "{wrong}: {said}");
         assert!(said.starts_with("error: FILE, line "), "{wrong}: {said}");
         assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+/// Other files that a file names.
+#[test]
+fn what_is_wrong_with_another_file_is_told() {
+    let folder =
+        Folder::new(&whole().replace("https://id.example/.well-known/jwks.json", "keys.json"));
+    for (keys, expected) in [
+        (None, "keys.json: No such file"),
+        (Some("{}"), "keys.json: "),
+        (Some("no keys"), "keys.json: "),
+    ] {
+        if let Some(keys) = keys {
+            std::fs::write(folder.path("keys.json"), keys).expect("it can be written");
+        }
+        let (status, said) = check(&folder);
+        assert_eq!(status, 1, "{said}");
+        assert!(said.contains("FILE, line ") && said.contains("jwt.users: "), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+    std::fs::remove_file(folder.path("admin.token")).expect("it was there");
+    let (_, said) = check(&folder);
+    assert!(said.contains("admin: cannot read"), "{said}");
+}
+
+#[test]
+fn where_clients_come_from_is_checked_without_policies_as_well() {
+    let text =
+        "upstream.main.url = \"demo:\"\nroute = [{ otherwise = true, upstream = \"main\" }]\n";
+    assert_eq!(check(&Folder::new(text)).0, 0);
+    let folder = Folder::new(&format!("{text}[client_ip]\ntrusted = [\"x\"]\n"));
+    let (status, said) = check(&folder);
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("FILE, line 4, ") && said.contains("client_ip.trusted"), "{said}");
+}
+
+/// Neither a pipe nor what never ends is waited for.
+#[test]
+fn only_files_are_read() {
+    let folder = Folder::new("");
+    let pipe = folder.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()));
+    for path in [pipe.as_path(), std::path::Path::new("/dev/zero"), folder.path("").as_path()] {
+        let output = run(&["--config", &path.display().to_string(), "--check"]);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(message.contains("it is no file"), "{message}");
     }
 }
 

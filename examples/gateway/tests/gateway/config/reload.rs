@@ -86,6 +86,22 @@ fn a_broken_file_changes_nothing_and_says_why() {
     assert_eq!(log.matches("it stays as it was").count(), 5, "{log}");
 }
 
+/// Whatever it is that blocks, requests do not.
+#[test]
+fn a_pipe_in_place_of_the_file_holds_nobody() {
+    let folder = Folder::new(&text("10/h", "demo:"));
+    let gateway = folder.start(&[]);
+    std::fs::remove_file(folder.file()).expect("it was there");
+    let made = std::process::Command::new("mkfifo").arg(folder.file()).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    eventually(|| gateway.logged("it is no file"));
+    gateway.hang_up();
+    assert_eq!(capacity(&gateway), 10);
+    folder.write(&text("12/h", "demo:"));
+    eventually(|| capacity(&gateway) == 12);
+    log(gateway);
+}
+
 #[test]
 fn routes_and_upstreams_change_with_it() {
     let (first, second) = (Mirror::start(), Mirror::answering("X-Second: yes\r\n"));

@@ -135,6 +135,10 @@ fn each_route_has_its_own_cors() {
         cors = {{ origins = ["https://shop.example"], methods = ["PUT"], headers = ["x-a"],
                   expose = ["x-b"], credentials = true, max_age = "10m" }}
         [[route]]
+        match = ["POST,PUT /put"]
+        upstream = "main"
+        cors = {{ origins = ["https://put.example"] }}
+        [[route]]
         otherwise = true
         upstream = "main"
         [[policy]]
@@ -177,6 +181,16 @@ fn each_route_has_its_own_cors() {
     for name in ["retry-after", "x-ratelimit-remaining", "x-request-id", "x-b"] {
         assert!(exposed.is_some_and(|line| line.contains(name)), "{name}: {denied}");
     }
+    // A route is asked about by the method of the request to come.
+    let asking = ask("OPTIONS", "/put", "https://put.example");
+    assert!(asking.contains("access-control-allow-origin: https://put.example"), "{asking}");
+    assert!(!mirror.seen().contains("OPTIONS"), "{asking}");
+    let other = exchange(
+        &gateway,
+        "OPTIONS /put HTTP/1.1\r\nHost: a\r\nOrigin: https://put.example\r\n\
+        Access-Control-Request-Method: GET\r\nConnection: close\r\n\r\n",
+    );
+    assert!(!other.contains("access-control-allow-origin"), "{other}");
     // What the upstream says of it goes through where the gateway says nothing.
     let plain = ask("OPTIONS", "/", "https://shop.example");
     let (head, _) = plain.split_once("\r\n\r\n").expect("a head");
