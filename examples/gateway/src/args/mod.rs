@@ -50,7 +50,8 @@ pub(crate) struct Args {
     listen: Option<SocketAddr>,
 
     /// Redis that keeps the limits, shared by all gateways that use it, such as
-    /// `redis://127.0.0.1/`; without it they are kept in memory, for this process alone
+    /// `redis://127.0.0.1/`, `redis+cluster://a:7000,b:7000` or `redis+sentinel://a,b,c/mymaster`; without it
+    /// they are kept in memory, for this process alone
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
 

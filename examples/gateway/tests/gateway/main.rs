@@ -15,4 +15,5 @@ mod page;
 mod port;
 mod proxy;
 mod redis;
+mod spread;
 mod support;

@@ -199,7 +199,12 @@ impl Response {
 }
 
 /// A Redis server with nothing on disk.
-pub(crate) struct Redis(Process);
+pub(crate) struct Redis {
+    process: Process,
+    port: u16,
+    /// Where a node of a cluster keeps what it knows of the others.
+    _folder: tempfile::TempDir,
+}
 
 impl Redis {
     /// Starts one on a free port; returns its URL as well.
@@ -210,22 +215,51 @@ impl Redis {
 
     /// Starts one, and waits until it answers.
     pub(crate) fn start_on(port: u16) -> Self {
+        Self::start_with(port, &[])
+    }
+
+    pub(crate) fn start_with(port: u16, arguments: &[&str]) -> Self {
+        let listen = port.to_string();
+        let plain = ["--port", &listen, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+        Self::run(port, &[&plain, arguments].concat())
+    }
+
+    /// A sentinel, as this file has it.
+    pub(crate) fn sentinel(port: u16, file: &Path) -> Self {
+        Self::run(port, &[file.to_str().expect("a path"), "--sentinel"])
+    }
+
+    fn run(port: u16, arguments: &[&str]) -> Self {
         let program = env::var_os("TOLLGATE_REDIS_SERVER").unwrap_or_else(|| "redis-server".into());
+        let folder = tempfile::tempdir().expect("a folder");
         let server = Command::new(program)
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
-            .args(["--appendonly", "no"])
+            .args(arguments)
+            .current_dir(folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
             .expect("`redis-server` is installed, or TOLLGATE_REDIS_SERVER names one");
-        let mut server = Self(Process(server));
+        let mut server = Self { process: Process(server), port, _folder: folder };
         eventually(|| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
-        assert!(server.0.0.try_wait().is_ok_and(|status| status.is_none()), "the port was taken");
+        let runs = server.process.0.try_wait().is_ok_and(|status| status.is_none());
+        assert!(runs, "the port was taken");
         server
     }
 
+    /// What it answers to a command, as it stands on the wire.
+    pub(crate) fn ask(&self, command: &[&str]) -> String {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("it accepts");
+        let quit = "*1\r\n$4\r\nQUIT\r\n";
+        let arguments = command.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+        let text = format!("*{}\r\n{}{quit}", command.len(), arguments.collect::<String>());
+        stream.write_all(text.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("text");
+        answer
+    }
+
     pub(crate) fn kill(self) {
-        drop(self.0);
+        drop(self);
     }
 }
 
