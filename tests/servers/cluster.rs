@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod answers;
+mod events;
 mod exact;
 mod redirections;
 mod several;
