@@ -6,14 +6,14 @@ use std::{os::unix::fs::FileExt as _, path::Path, process::Command, time::Durati
 use tempfile::NamedTempFile;
 use tokio::runtime::Runtime;
 use tollgate::{
-    RedisStore, Stamp, Standing, Store as _, Timestamp,
+    Algorithm, Quota, RedisStore, Stamp, Standing, Store as _, Timestamp,
     algorithm::Meter,
     store::{Answer, Hit, Refund},
 };
 
 use crate::{
     exact::conformance::{self, Backend, exact, latest, lock, lock_name, oracle, refund, waits},
-    support::{RedisServer, cluster::Cluster},
+    support::{RedisServer, cluster::Cluster, skip},
 };
 
 /// A cluster of one node, which is enough for all slots; others would take it for dead when its clock
@@ -51,6 +51,15 @@ impl Still {
 
     fn server(&self) -> &RedisServer {
         self.cluster.node(0)
+    }
+
+    /// Whether scripts are told the time of this clock, and no other.
+    fn stands(&self) -> bool {
+        let micros = 1_764_461_091_000_007;
+        self.set(micros);
+        let hits = [Hit::new(b"{look}", Algorithm::TokenBucket.meter(Quota::per_day(1)), 0)];
+        let look = || self.runtime.block_on(async { self.store.acquire(&hits).await });
+        (0..20).all(|_| look().expect("an answer").now == Timestamp::from_micros(micros))
     }
 
     fn acquire(&self, micros: u64, hits: &[Hit<'_>]) -> Answer {
@@ -114,6 +123,10 @@ impl Backend for Still {
 #[test]
 fn a_store_over_a_cluster_decides_as_all_others_do() {
     let Some(mut still) = Still::start() else { return };
+    if !still.stands() {
+        skip(still.server(), "its clock goes on by another one, which cannot be set");
+        return;
+    }
     // Without those that ask one key many thousand times, which is no matter of the cluster.
     let run: &[fn(&mut Still)] = &[
         conformance::all_or_none::a_request_charges_all_of_its_limits_or_none,

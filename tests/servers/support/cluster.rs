@@ -207,11 +207,9 @@ impl Cluster {
             }
             keys.lines().for_each(|key| self.move_key(key, from, to));
         }
-        for at in [to, from] {
-            self.nodes[at].command(&["CLUSTER", "SETSLOT", &text, "NODE", &self.ids[to]]);
-        }
+        self.nodes[to].command(&["CLUSTER", "SETSLOT", &text, "NODE", &self.ids[to]]);
         for node in self.nodes.iter().filter(|node| is_up(node)) {
-            // Replicas do not take it, and hear of it.
+            // Replicas do not take it, and hear of it. Who gave its last slot away is one.
             _ = node.try_command(&["CLUSTER", "SETSLOT", &text, "NODE", &self.ids[to]]);
         }
     }

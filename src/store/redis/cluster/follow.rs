@@ -104,6 +104,9 @@ impl Cluster {
                 // In a batch, some keys are here and others are not. Most requests have one key.
                 Some(Redirect::TryAgain) if errand.requests > 1 => return Err(error),
                 Some(Redirect::TryAgain) => {
+                    // Who serves the slot is to blame, and not whom it has sent the request to.
+                    let owner = self.topology.member(errand.slot);
+                    error = error.at(owner.map_or(member.shard, |owner| owner.shard));
                     member = self.after_pause(&errand, trail, &mut pauses, error).await?;
                     hops = 0;
                 }
