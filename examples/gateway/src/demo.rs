@@ -9,18 +9,28 @@ use std::{
 use axum::{
     Extension,
     extract::State,
-    http::{
-        HeaderMap, StatusCode, Uri,
-        header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION},
-    },
+    http::{HeaderMap, HeaderName, StatusCode, Uri},
 };
 use tollgate::{Decision, Outcome};
 
 use crate::banner::reachable;
 
+/// What the page knows of the gateway.
+#[derive(Clone)]
+pub(crate) struct Demo {
+    /// Where the live page is.
+    pub(crate) live: Arc<OnceLock<SocketAddr>>,
+    /// Headers that API keys come in.
+    pub(crate) keys: Arc<[HeaderName]>,
+}
+
+/// What may be in the name of a header whose value nobody else should see.
+const SECRET: [&str; 8] =
+    ["key", "token", "secret", "auth", "cookie", "pass", "session", "signature"];
+
 /// Tells what is left, and what the page got: the decision and the headers.
 pub(crate) async fn page(
-    State(page): State<Arc<OnceLock<SocketAddr>>>,
+    State(demo): State<Demo>,
     decision: Option<Extension<Decision>>,
     uri: Uri,
     headers: HeaderMap,
@@ -29,26 +39,28 @@ pub(crate) async fn page(
         return Err(StatusCode::NOT_FOUND);
     }
     let decision = decision.map(|Extension(decision)| decision);
-    let Some(decision) = decision.filter(|decision| decision.outcome() != Outcome::Skipped) else {
-        return Ok("hello, no limit applies here\n".to_owned());
-    };
-    let mut text = match decision.binding() {
-        Some(verdict) => {
+    let decision = decision.filter(|decision| decision.outcome() != Outcome::Skipped);
+    let mut text = match decision.as_ref().map(Decision::binding) {
+        None => "hello, no limit applies here\n".to_owned(),
+        Some(Some(verdict)) => {
             let (left, of) = (verdict.standing().remaining(), verdict.quota().capacity());
             format!("hello, {left} of {of} requests left\n")
         }
-        None => "hello, nobody counts: the limits cannot be checked right now\n".to_owned(),
+        Some(None) => "hello, nobody counts: the limits cannot be checked right now\n".to_owned(),
     };
     // Writing to memory does not fail.
-    let _ = tell(&mut text, &decision, &headers);
+    if let Some(decision) = &decision {
+        let _ = tell(&mut text, decision);
+    }
+    let _ = show(&mut text, &headers, &demo.keys);
     // Who may not reach the page need not know where it is.
-    if let Some(admin) = page.get().copied().filter(|admin| admin.ip().is_loopback()) {
+    if let Some(admin) = demo.live.get().copied().filter(|admin| admin.ip().is_loopback()) {
         let _ = write!(text, "\nlive page  http://{}/\n", reachable(admin));
     }
     Ok(text)
 }
 
-fn tell(text: &mut String, decision: &Decision, headers: &HeaderMap) -> std::fmt::Result {
+fn tell(text: &mut String, decision: &Decision) -> std::fmt::Result {
     let (outcome, source) = (decision.outcome(), decision.source());
     writeln!(
         text,
@@ -65,9 +77,13 @@ fn tell(text: &mut String, decision: &Decision, headers: &HeaderMap) -> std::fmt
             verdict.name()
         )?;
     }
+    Ok(())
+}
+
+fn show(text: &mut String, headers: &HeaderMap, keys: &[HeaderName]) -> std::fmt::Result {
     writeln!(text, "\nheaders that came here")?;
     for (name, value) in headers {
-        let secret = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION].contains(name);
+        let secret = keys.contains(name) || SECRET.iter().any(|part| name.as_str().contains(part));
         let value =
             if secret { "(not shown)".into() } else { String::from_utf8_lossy(value.as_bytes()) };
         writeln!(text, "  {name}: {value}")?;

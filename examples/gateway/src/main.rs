@@ -106,13 +106,13 @@ async fn serve(source: Source, config: Config) -> Result<(), Box<dyn Error>> {
     let stop = serve::asked_to_stop()?;
     // That nobody listens is no reason to end.
     let _ = print(&banner);
-    serve::until(stop, listener, app.router()).await;
+    let ended = serve::until(stop, listener, app.router()).await;
     reload.abort();
     if let Some(admin) = admin {
         admin.abort();
     }
     limiter.shutdown().await;
-    Ok(())
+    if ended { Ok(()) } else { Err("requests in flight were cut off".into()) }
 }
 
 /// Ends the process because of what it is told to do: by a file, or else by its command line.

@@ -140,7 +140,7 @@ impl Listening {
         let app = router(&panel, guard);
         tokio::spawn(async move {
             tokio::select! {
-                () = serve::until(future::pending(), listener, app) => {}
+                _ = serve::until(future::pending(), listener, app) => {}
                 () = panel.board.keep(&panel.limiter, &panel.policies) => {}
             }
         })

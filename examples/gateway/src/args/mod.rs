@@ -12,8 +12,9 @@ use crate::{
 };
 
 const EXIT: &str = "\
-Exit status: 0 if it ended as it was asked to, 1 if the configuration cannot be used or a port cannot be
-had, 2 if the command line cannot be read.
+Exit status: 0 if it ended as it was asked to, with SIGTERM or SIGINT, and all requests in flight were
+answered; 1 if some took too long and were cut off, if it was asked a second time, which ends it at once,
+or if the configuration cannot be used or a port cannot be had; 2 if the command line cannot be read.
 
 Environment: TOLLGATE_REDIS_URL, TOLLGATE_ADMIN_TOKEN and TOLLGATE_JWT_<NAME>_SECRET go before what the
 configuration says; RUST_LOG says what is logged, such as `info,tollgate=debug`.";

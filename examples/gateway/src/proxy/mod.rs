@@ -25,7 +25,7 @@ use axum::{
     body::{Body, HttpBody as _},
     extract::{ConnectInfo, Request},
     http::{
-        HeaderValue, Response, StatusCode, Uri,
+        HeaderValue, Response, StatusCode, Uri, Version,
         header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING},
         request::Parts,
         uri::{Authority, PathAndQuery, Scheme},
@@ -224,6 +224,8 @@ fn incoming(
         return tunnel.ok_or(Refusal::SENSELESS)?.open(response);
     }
     let (mut parts, body) = response.into_parts();
+    // The version is that of the message on its way here. The server lowers its own if the client must.
+    parts.version = Version::HTTP_11;
     target::framing(&parts.headers).map_err(|_| Refusal::SENSELESS)?;
     if parts.headers.contains_key(TRANSFER_ENCODING) {
         // The length that counts is that of the chunks.

@@ -1,6 +1,6 @@
 //! The settings of the proxy.
 
-use std::{error::Error, fmt, path::PathBuf, time::Duration};
+use std::{borrow::Cow, error::Error, fmt, path::PathBuf, time::Duration};
 
 use axum::http::uri::{Authority, Scheme};
 use ipnet::IpNet;
@@ -52,8 +52,9 @@ impl Upstream {
     /// Checks all of it. Nothing is connected yet.
     pub(crate) fn build(self) -> Result<Proxy, SettingError> {
         let (protocol, authority) = origin(&self.url)?;
-        let fault =
-            |fault: tls::Fault| SettingError(format!("the upstream {:?}: {fault}", self.url));
+        let fault = |fault: tls::Fault| {
+            SettingError(format!("the upstream {:?}: {fault}", shown(&self.url)))
+        };
         let tls = Trust::new(protocol.tls, self.ca.as_deref())
             .and_then(|trust| trust.config(protocol.name()))
             .map_err(fault)?;
@@ -64,7 +65,7 @@ impl Upstream {
             let text = format!("a body of {} bytes: it may be at most {MOST_BODY}", self.max_body);
             return Err(SettingError(text));
         }
-        let host = self.host.as_deref().map(|host| authority_of(host, host)).transpose()?;
+        let host = self.host.as_deref().map(|host| authority_of(host, &shown(host))).transpose()?;
         Ok(Proxy::new(self, (protocol, tls), authority, host))
     }
 }
@@ -88,7 +89,10 @@ impl Protocol {
 }
 
 fn origin(url: &str) -> Result<(Protocol, Authority), SettingError> {
-    let fault = |what: &str| SettingError(format!("the upstream {url:?} {what}"));
+    let fault = |what: &str| SettingError(format!("the upstream {:?} {what}", shown(url)));
+    if url.contains('@') {
+        return Err(fault("has a user or a password: none is sent to an upstream"));
+    }
     let form = "must be a URL such as http://127.0.0.1:9000, or h2c://127.0.0.1:9000 for HTTP/2; \
                 https:// and h2:// are the same with TLS";
     let (scheme, rest) = url.split_once("://").ok_or_else(|| fault(form))?;
@@ -108,6 +112,15 @@ fn origin(url: &str) -> Result<(Protocol, Authority), SettingError> {
         return Err(fault("has a host that no certificate can be for"));
     }
     Ok((Protocol { http2, tls }, authority))
+}
+
+/// Without what stands before an `@`, which may be a password. It may have a slash or an `@` in it.
+fn shown(url: &str) -> Cow<'_, str> {
+    let Some((_, rest)) = url.rsplit_once('@') else { return url.into() };
+    match url.split_once("://") {
+        Some((scheme, after)) if after.contains('@') => format!("{scheme}://…@{rest}").into(),
+        _ => format!("…@{rest}").into(),
+    }
 }
 
 fn authority_of(text: &str, shown: &str) -> Result<Authority, SettingError> {
@@ -150,10 +163,21 @@ mod tests {
     fn what_is_wrong_is_named_with_its_bound() {
         assert_eq!(fault(|_| {}), "");
         assert_eq!(fault(|upstream| upstream.url = "h2c://[::1]:9000/".into()), "");
-        for url in ["", "up", "127.0.0.1:9000", "ftp://up", "http://", "http://a:b", "http://a@b"] {
+        for url in ["", "up", "127.0.0.1:9000", "ftp://up", "http://", "http://a:b"] {
             let fault = fault(|upstream| upstream.url = url.into());
             assert!(fault.contains(&format!("{url:?}")), "{url}: {fault}");
         }
+        for (url, shown) in [
+            ("http://u:s3cret@a:1/", "\"http://…@a:1/\" has a user"),
+            ("http://u:s3cret/@s3cret@a", "\"http://…@a\" has a user"),
+            ("ftp://s3cret@a", "\"ftp://…@a\" has a user"),
+            ("s3cret@a://b", "\"…@a://b\" has a user"),
+        ] {
+            let fault = fault(|upstream| upstream.url = url.into());
+            assert!(fault.contains(shown) && !fault.contains("s3cret"), "{url}: {fault}");
+        }
+        let host = fault(|upstream| upstream.host = Some("s3cret@a".into()));
+        assert!(host.contains("\"…@a\"") && !host.contains("s3cret"), "{host}");
         assert!(fault(|upstream| upstream.url = "http://up/base".into()).contains("has a path"));
         assert!(fault(|upstream| upstream.url = "https://a~b".into()).contains("no certificate"));
         let trusting = |url: &str| {

@@ -15,7 +15,7 @@ use toml::Spanned;
 use super::limits::no_such;
 use crate::{
     config::{Config, FileError, Text, UpstreamConfig},
-    demo,
+    demo::{self, Demo},
     proxy::{Proxy, Upstream},
 };
 
@@ -82,7 +82,12 @@ impl Upstreams {
             return Err(config.fault(name, what));
         };
         Ok(match to.clone() {
-            To::Demo { page } => Router::new().fallback(any(demo::page)).with_state(page),
+            To::Demo { page } => {
+                let keys = config.file.api_keys.values();
+                let keys = keys.filter_map(|own| own.get_ref().header.clone()).collect();
+                let demo = Demo { live: page, keys };
+                Router::new().fallback(any(demo::page)).with_state(demo)
+            }
             To::Proxy(proxy) => Router::new().fallback(move |request| proxy.forward(request)),
         })
     }

@@ -3,6 +3,9 @@
 //! To close a connection from which something is unread makes the system forget what was written to it:
 //! a client that sends first and reads then would find no answer, but a broken connection. So what
 //! nobody wants of a body is read on for a while, and thrown away.
+//!
+//! In HTTP/2 a stream ends without its connection, but then it is reset, upon which many clients forget the
+//! answer. To read on gives them room to send the rest.
 
 use std::{
     pin::Pin,
@@ -12,32 +15,33 @@ use std::{
 
 use axum::{
     body::{Body, Bytes, HttpBody},
-    http::{Request, Version, header::EXPECT},
+    http::{Request, header::EXPECT},
 };
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::{runtime::Handle, time::timeout};
 
+use super::heads::Heads;
+
 const LONGEST: Duration = Duration::from_secs(10);
 const MOST: usize = 64 << 20;
 
-pub(super) fn wrap(request: Request<Incoming>) -> Request<Body> {
-    // In HTTP/2 a stream ends without the connection.
-    let shared = request.version() == Version::HTTP_2;
+pub(super) fn wrap(request: Request<Incoming>, heads: &Heads) -> Request<Body> {
     // The client sends nothing until it is asked to, which reading would do.
     let asks = request.headers().contains_key(EXPECT);
     request.map(|body| {
-        if shared || body.is_end_stream() {
+        if body.is_end_stream() {
             return Body::new(body);
         }
-        Body::new(Lingering { body: Some(body), comes: !asks })
+        Body::new(Lingering { body: Some(body), comes: !asks, heads: heads.clone() })
     })
 }
 
 struct Lingering {
     body: Option<Incoming>,
     comes: bool,
+    heads: Heads,
 }
 
 impl HttpBody for Lingering {
@@ -51,6 +55,9 @@ impl HttpBody for Lingering {
         self.comes = true;
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let polled = Pin::new(body).poll_frame(context);
+        if polled.is_ready() {
+            self.heads.no_part();
+        }
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
             self.body = None;
         }
@@ -70,14 +77,15 @@ impl Drop for Lingering {
     fn drop(&mut self) {
         let unread = self.body.take().filter(|body| self.comes && !body.is_end_stream());
         if let (Some(body), Ok(runtime)) = (unread, Handle::try_current()) {
-            runtime.spawn(timeout(LONGEST, discard(body)));
+            runtime.spawn(timeout(LONGEST, discard(body, self.heads.clone())));
         }
     }
 }
 
-async fn discard(mut body: Incoming) {
+async fn discard(mut body: Incoming, heads: Heads) {
     let mut left = MOST;
     while let Some(Ok(frame)) = body.frame().await {
+        heads.no_part();
         let size = frame.data_ref().map_or(0, Bytes::len);
         let Some(rest) = left.checked_sub(size) else { return };
         left = rest;

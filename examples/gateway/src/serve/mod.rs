@@ -1,11 +1,16 @@
 //! Serving, with bounds on what clients may do, and ending without breaking off what is in flight.
 
+mod heads;
 mod linger;
 mod signal;
 
-use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, net::SocketAddr, pin::pin, time::Duration};
 
-use axum::{Router, extract::ConnectInfo, http::Request};
+use axum::{
+    Router,
+    extract::ConnectInfo,
+    http::{HeaderValue, Request, StatusCode, Version, header::CONNECTION},
+};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -19,6 +24,7 @@ use tokio::{
 };
 use tower_service::Service as _;
 
+use self::heads::{Heads, Watched};
 pub(crate) use self::signal::{asked_to_reload, asked_to_stop};
 
 /// How long requests in flight may take to end, once the process is asked to.
@@ -27,7 +33,8 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// For how long connections are accepted, at the end.
 const LATE: Duration = Duration::from_millis(100);
 
-/// For how long a connection that is there already may take to bring its first request, at the end.
+/// For how long a connection that is there already may take to bring its first request, or another, at
+/// the end.
 const FIRST: Duration = Duration::from_millis(500);
 
 /// For how long the head of a request may be on its way, and a connection without one.
@@ -37,6 +44,9 @@ const MOST_HEAD: u32 = 64 << 10;
 
 /// Requests at a time on one connection of HTTP/2.
 const STREAMS: u32 = 100;
+/// What may come on one connection for requests that are over, in all of its time, which may be days if
+/// it is a proxy's.
+const MOST_RESETS: usize = 8 << 10;
 /// What a client may send ahead of an upstream that does not read, and for all such at once: enough
 /// that none holds others up.
 const STREAM_WINDOW: u32 = 256 << 10;
@@ -50,15 +60,19 @@ pub(crate) struct Held(
     #[expect(dead_code, reason = "it is there until it is dropped")] mpsc::Sender<()>,
 );
 
-/// Serves until asked to `stop`, and then until all requests that have begun are answered.
-pub(crate) async fn until(stop: impl Future<Output = ()>, listener: TcpListener, app: Router) {
+/// Serves until asked to `stop`, and then until all requests that have begun are answered. Returns
+/// whether they were, in time.
+pub(crate) async fn until(
+    stop: impl Future<Output = ()>,
+    listener: TcpListener,
+    app: Router,
+) -> bool {
     let mut stop = pin!(stop);
-    let server = Arc::new(server());
     let (ending, ends) = watch::channel(());
     let (held, mut released) = mpsc::channel(1);
     let serve = |stream, peer| {
         let connection = Connection { app: app.clone(), peer, held: Held(held.clone()) };
-        tokio::spawn(connection.serve(stream, Arc::clone(&server), ends.clone()));
+        tokio::spawn(connection.serve(stream, ends.clone()));
     };
     loop {
         let accepted = tokio::select! {
@@ -84,16 +98,18 @@ pub(crate) async fn until(stop: impl Future<Output = ()>, listener: TcpListener,
     };
     let _ = timeout(LATE, late).await;
     drop((listener, held, ending));
-    if timeout(DRAIN, released.recv()).await.is_err() {
+    let ended = timeout(DRAIN, released.recv()).await.is_ok();
+    if !ended {
         tracing::warn!("some requests have not ended within {DRAIN:?}");
     }
+    ended
 }
 
-fn server() -> Builder<TokioExecutor> {
+fn server(heads: Heads) -> Builder<TokioExecutor> {
     let mut server = Builder::new(TokioExecutor::new());
     server
         .http1()
-        .timer(TokioTimer::new())
+        .timer(heads)
         .header_read_timeout(HEAD)
         .max_headers(MOST_FIELDS)
         .max_buf_size(MOST_HEAD as usize);
@@ -102,6 +118,7 @@ fn server() -> Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .max_header_list_size(MOST_HEAD)
         .max_concurrent_streams(STREAMS)
+        .max_local_error_reset_streams(MOST_RESETS)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(STREAM_WINDOW * STREAMS)
         .keep_alive_interval(ALIVE)
@@ -116,30 +133,43 @@ struct Connection {
 }
 
 impl Connection {
-    async fn serve(
-        self,
-        stream: TcpStream,
-        server: Arc<Builder<TokioExecutor>>,
-        mut ends: watch::Receiver<()>,
-    ) {
+    async fn serve(self, stream: TcpStream, mut ends: watch::Receiver<()>) {
         let _ = stream.set_nodelay(true);
         let keepalive = TcpKeepalive::new().with_time(ALIVE).with_interval(ALIVE);
         let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
         let heard = watch::Sender::new(false);
         let mut first = heard.subscribe();
+        let heads = Heads::new();
+        let known = heads.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
+            let kept = request.version() < Version::HTTP_2;
+            if kept {
+                known.heard();
+            }
             heard.send_replace(true);
             request.extensions_mut().insert(ConnectInfo(self.peer));
             request.extensions_mut().insert(self.held.clone());
-            self.app.clone().call(linger::wrap(request))
+            let answer = self.app.clone().call(linger::wrap(request, &known));
+            let known = known.clone();
+            async move {
+                let mut answer = answer.await?;
+                let stays = answer.status() != StatusCode::SWITCHING_PROTOCOLS;
+                if kept && stays && known.is_ending() {
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, Infallible>(answer)
+            }
         });
-        let connection = server.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let server = server(heads.clone());
+        let io = TokioIo::new(Watched { stream, heads: heads.clone() });
+        let connection = server.serve_connection_with_upgrades(io, service);
         let mut connection = pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
             () = unheard(first.clone()) => return,
             // Ends when its sender is dropped.
             _ = ends.changed() => {
+                heads.end();
                 let first = timeout(FIRST, first.wait_for(|heard| *heard));
                 let early = tokio::select! {
                     ended = connection.as_mut() => Some(ended),
@@ -148,7 +178,10 @@ impl Connection {
                 match early {
                     Some(ended) => ended,
                     None => {
-                        connection.as_mut().graceful_shutdown();
+                        // It would close one whose next request is in the buffer of its socket.
+                        if !heads.will_end() {
+                            connection.as_mut().graceful_shutdown();
+                        }
                         connection.await
                     }
                 }

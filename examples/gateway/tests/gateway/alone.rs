@@ -37,13 +37,16 @@ fn five_pass_and_then_denials_say_how_long_to_wait() {
 #[test]
 fn the_page_tells_what_it_got() {
     let gateway = Gateway::start(&["--limit", "5/h"]);
-    let head = "GET / HTTP/1.1\r\nx-colour: blue\r\nauthorization: Bearer s3cret\r\n";
+    let head = "GET / HTTP/1.1\r\nx-colour: blue\r\nauthorization: Bearer s3cret\r\n\
+                x-api-key: s3cret\r\nX-Session-Token: s3cret\r\n";
     let body = gateway.send(head).body;
     for part in [
         "decision   Allowed by policy \"gateway\" (asked: Memory)",
         "limit \"requests\": 4 of 5 left",
         "  x-colour: blue\n",
         "  authorization: (not shown)\n",
+        "  x-api-key: (not shown)\n",
+        "  x-session-token: (not shown)\n",
     ] {
         assert!(body.contains(part), "{part:?} is missing in:\n{body}");
     }

@@ -59,3 +59,17 @@ fn a_port_that_is_taken() {
     assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(message.contains(&format!("cannot listen on {address}")), "{message}");
 }
+
+/// Logs keep what a program says of its arguments.
+#[test]
+fn passwords_in_urls_are_not_shown() {
+    for url in
+        ["http://u:hunter2@127.0.0.1:1/", "ftp://u:hunter2@a", "u:hunter2@a", "h2://u:hunter2@a"]
+    {
+        let output = run(&["--upstream", url]);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{url}");
+        assert!(!message.contains("hunter2"), "{url}: {message}");
+        assert!(message.contains("user"), "{url}: {message}");
+    }
+}

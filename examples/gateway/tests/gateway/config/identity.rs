@@ -145,3 +145,33 @@ fn keys_are_known_by_their_digests() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), ApiKeys::digest("the key of acme"));
 }
+
+/// Without a policy the page still tells what came; keys are not shown, whatever the name of their header.
+#[test]
+fn the_page_shows_no_key() {
+    let folder = Folder::new(&format!(
+        r#"
+        listen = "127.0.0.1:0"
+        [upstream.main]
+        url = "demo:"
+        [api_keys.partners]
+        header = "x-partner"
+        keys = [{{ digest = "{}", owner = "acme" }}]
+        [[route]]
+        otherwise = true
+        upstream = "main"
+        auth = "partners"
+        "#,
+        ApiKeys::digest("s3cret"),
+    ));
+    let gateway = folder.start(&["--admin", "127.0.0.1:0"]);
+    let (status, answer) = ask(&gateway, "/", "X-Partner: s3cret\r\nX-Colour: blue\r\n");
+    assert_eq!(status, 200, "{answer}");
+    let link = format!("live page  http://{}/\n", gateway.admin.expect("an admin listener"));
+    for part in
+        ["hello, no limit applies here\n", "  x-colour: blue\n", "  x-partner: (not shown)\n"]
+    {
+        assert!(answer.contains(part), "{part:?} is missing in:\n{answer}");
+    }
+    assert!(answer.ends_with(&link) && !answer.contains("s3cret"), "{answer}");
+}

@@ -53,6 +53,7 @@ fn what_belongs_to_a_connection_ends_with_it() {
 }
 
 #[test]
+// The id of a request is random, and may have a shorter number in it.
 fn what_a_client_claims_is_dropped() {
     let mirror = Mirror::start();
     let gateway = gateway(&mirror.url, &[]);
@@ -64,21 +65,21 @@ fn what_a_client_claims_is_dropped() {
         "Forwarded: for=6.6.6.6\r\n",
         "X-Forwarded-Proto: evil\r\n",
         "X-Forwarded-Host: evil\r\n",
-        "X-Forwarded-Port: 666\r\n",
+        "X-Forwarded-Port: 66600666\r\n",
         "X-Forwarded-Prefix: /evil\r\n",
         "X-Real-IP: 6.6.6.6\r\n",
         "True-Client-IP: 6.6.6.6\r\n",
         "X-Original-URL: /evil\r\n",
         "X-Rewrite-URL: /evil\r\n",
         "Proxy: evil\r\n",
-        "Content_Length: 666\r\n",
+        "Content_Length: 66600666\r\n",
         "Connection: X-Forwarded-For, Forwarded, X-Forwarded-Proto, Via, Host\r\n",
         "X-Forwarded-For: 6.6.6.6\r\nConnection: close, X-Forwarded-For\r\n",
     ];
     for claim in claims {
         let head = told(&gateway, claim);
         assert!(
-            !head.contains("6.6.6") && !head.contains("evil") && !head.contains("666"),
+            !head.contains("6.6.6") && !head.contains("evil") && !head.contains("66600666"),
             "{head}"
         );
         assert_eq!(field(&head, "x-forwarded-for"), Some("127.0.0.1"), "{claim}");

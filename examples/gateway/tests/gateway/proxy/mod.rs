@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod alive;
 mod attacks;
 mod ending;
 mod failures;

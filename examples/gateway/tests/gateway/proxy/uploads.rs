@@ -1,17 +1,23 @@
 //! Bodies that are too large, or that nobody wants.
 
 use std::{
+    convert::Infallible,
     io::{Read as _, Write as _},
     net::TcpStream,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::Duration,
 };
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
+use futures_util::{StreamExt as _, stream};
 use hyper::{Request, Response};
 
-use super::support::{Mirror, exchange, gateway, http2, read, statuses, upstream};
-use crate::support::Gateway;
+use super::support::{Mirror, exchange, gateway, http2, read, rest, statuses, upstream};
+use crate::support::{Gateway, eventually};
 
 const MEGABYTE: usize = 1 << 20;
 
@@ -96,7 +102,7 @@ fn a_body_that_turns_out_too_large_is_refused_then() {
 #[tokio::test]
 async fn in_http2_as_well() {
     let address = upstream(async |request: Request<hyper::body::Incoming>| {
-        Response::new(Body::from(super::support::rest(request.into_body()).await))
+        Response::new(Body::from(rest(request.into_body()).await))
     })
     .await;
     let gateway = gateway(&format!("http://{address}"), &["--max-body", "1m"]);
@@ -106,6 +112,32 @@ async fn in_http2_as_well() {
         let response = client.send_request(request.expect("a request")).await;
         assert_eq!(response.expect("a response").status(), status);
     }
+}
+
+/// Over one connection, on which a client sends all of each body, and its answer is not lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn denials_in_http2_leave_the_connection() {
+    const CHUNKS: usize = MEGABYTE >> 14;
+    let mirror = Mirror::start();
+    let gateway = Gateway::start(&["--limit", "1/h", "--upstream", &mirror.url]);
+    assert_eq!(gateway.get("/").status, 200);
+    let mut client = http2(&gateway).await;
+    for round in 1..=300 {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&sent);
+        let chunks = stream::iter(0..CHUNKS).map(move |_| {
+            count.fetch_add(1, Ordering::SeqCst);
+            Ok::<_, Infallible>(Bytes::from_static(&[b'x'; 1 << 14]))
+        });
+        let request = Request::post("http://a/").body(Body::from_stream(chunks));
+        client.ready().await.unwrap_or_else(|error| panic!("round {round}: {error}"));
+        let response = client.send_request(request.expect("a request")).await;
+        let response = response.unwrap_or_else(|error| panic!("round {round}: {error}"));
+        assert_eq!(response.status(), 429, "round {round}");
+        rest(response.into_body()).await;
+        eventually(|| sent.load(Ordering::SeqCst) == CHUNKS);
+    }
+    assert!(!gateway.logged("reset streams"));
 }
 
 /// The time to answer counts from when the upstream has all.
