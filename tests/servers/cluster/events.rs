@@ -13,7 +13,7 @@ use std::{
 };
 
 use tokio::{task::JoinSet, time::sleep};
-use tollgate::{Limit, Limiter, Quota, RedisStore};
+use tollgate::{Key, Limit, Limiter, Quota, RedisStore};
 
 use crate::support::cluster::Cluster;
 
@@ -79,7 +79,8 @@ async fn run(what: &str, event: impl AsyncFnOnce(&mut Cluster)) {
     let keys: Vec<(String, bool)> = (0..600)
         .map(|at| {
             let key = format!("user:{at}");
-            let there = cluster.owner(cluster.slot(&format!("{{{key}}}"))) == 0;
+            let tag = format!("{{{}}}", Key::from(&*key).as_str());
+            let there = cluster.owner(cluster.slot(&tag)) == 0;
             (key, there)
         })
         .collect();
