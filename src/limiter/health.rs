@@ -1,13 +1,15 @@
+use smallvec::SmallVec;
+
 use super::Limiter;
 use crate::{
     algorithm::Algorithm,
     quota::Quota,
     resilience::Health,
-    store::{Hit, StoreError},
+    store::{Hit, Store, StoreError},
 };
 
-/// No key of a request has a name that begins like this: it has no kind.
-const READY: &str = "{ready}:-/ready";
+/// Names of which each part of a store has some, as good as certainly.
+const NAMES: u32 = 256;
 /// Never exhausted, and forgotten within a second.
 const PLENTY: Quota = Quota::per_second(1_000_000);
 
@@ -30,7 +32,8 @@ impl Limiter {
 
     /// Asks the store for a decision that charges nobody, also while the breaker is open, and says
     /// whether it made one: for a readiness check. It takes no longer than the store's deadline, and
-    /// finds out also whether the store can be written, by a key that it forgets within a second.
+    /// finds out also whether the store can be written, by a key that it forgets within a second. Of a store
+    /// in [several parts](Store::shard) it asks each, one after the other.
     ///
     /// Whether an instance that is not ready should get no requests depends on its policies: where they
     /// let requests pass or limit them locally, it serves all the same.
@@ -52,10 +55,24 @@ impl Limiter {
     /// If the store does not answer, or answers that it cannot decide; the error says why.
     pub async fn ready(&self) -> Result<(), StoreError> {
         let meter = Algorithm::TokenBucket.meter(PLENTY);
-        // A name of its own, or an instance that may write would hide one that may not.
-        let name = format!("{READY}:{:x}", self.0.number);
-        let answer = self.0.direct.acquire(&[Hit::new(name.as_bytes(), meter, 1)]).await;
-        self.0.monitor.note(&answer);
-        answer.map(drop)
+        let mut asked: SmallVec<[u32; 4]> = SmallVec::new();
+        for at in 0..NAMES {
+            // No key of a request has a name that begins like this: it has no kind. The name is of this
+            // instance alone, or one that may write would hide another that may not.
+            let name = format!("{{ready{at}}}:-/ready:{:x}", self.0.number);
+            let shard = self.0.direct.shard(name.as_bytes());
+            if asked.contains(&shard) {
+                continue;
+            }
+            let answer = self.0.direct.acquire(&[Hit::new(name.as_bytes(), meter, 1)]).await;
+            self.0.monitor.note(&answer);
+            answer?;
+            asked.push(shard);
+            if shard == 0 {
+                // There are no parts, or none is known.
+                break;
+            }
+        }
+        Ok(())
     }
 }

@@ -129,7 +129,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Which part of the store keeps the state of this name. A part fails by itself, and has a breaker of
     /// its own, so that those of others are asked all the same. Numbers are small, and that of one part
     /// stays, as long as there is the store; the part of a name may change. An error of one part says [which](StoreError::at); another one
-    /// counts against all that the call went to. Default: there is one part, of the number 0.
+    /// counts against all that the call went to. Default: there is one part, of the number 0; several have
+    /// numbers from 1.
     fn shard(&self, _key: &[u8]) -> u32 {
         0
     }

@@ -8,7 +8,8 @@ use tollgate::{
 use super::{MILLI, over};
 use crate::support::{Broken, Flaky, memory};
 
-/// Two parts: keys with an `x` are in the second. One request asks them in turn, up to the first error.
+/// Two parts, of the numbers 1 and 2: keys with an `x`, or for readiness with an odd number, are in the second.
+/// One request asks them in turn, up to the first error.
 #[derive(Clone, Debug)]
 struct Parts([Flaky; 2]);
 
@@ -17,7 +18,7 @@ impl Store for Parts {
         let mut answers = None;
         for hit in hits {
             let shard = self.shard(hit.key);
-            match self.0[shard as usize].acquire(&[*hit]).try_now() {
+            match self.0[shard as usize - 1].acquire(&[*hit]).try_now() {
                 Ok(Ok(mut answer)) => match &mut answers {
                     None => answers = Some(answer),
                     Some(all) => {
@@ -43,7 +44,10 @@ impl Store for Parts {
     }
 
     fn shard(&self, key: &[u8]) -> u32 {
-        u32::from(key.contains(&b'x'))
+        let number =
+            key.strip_prefix(b"{ready").and_then(|rest| rest.split(|byte| *byte == b'}').next());
+        let odd = number.and_then(<[u8]>::last).is_some_and(|digit| digit % 2 == 1);
+        1 + u32::from(odd || key.contains(&b'x'))
     }
 }
 
@@ -150,4 +154,18 @@ async fn who_is_turned_back_by_one_does_not_hold_the_turn_of_another() {
     assert_eq!(rig.ask(&["x"]).await, Err(StoreErrorKind::Unreachable));
     assert_eq!(rig.ask(&["a", "x"]).await, Err(StoreErrorKind::BreakerOpen));
     rig.ask(&["a"]).await.unwrap();
+}
+
+#[tokio::test]
+async fn readiness_is_that_of_all_parts() {
+    let rig = Rig::new();
+    rig.limiter.ready().await.unwrap();
+    assert_eq!(rig.asked(), [1, 1]);
+    for part in 0..2 {
+        rig.parts.0[part].break_(Broken::Now(StoreErrorKind::Unreachable));
+        let error = rig.limiter.ready().await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Unreachable);
+        rig.parts.0[part].mend();
+    }
+    rig.limiter.ready().await.unwrap();
 }
