@@ -321,3 +321,14 @@ fn requests_that_pass_uncounted_are_told() {
     assert_eq!((&state["store"], &state["ready"]), (&"Redis".into(), &false.into()), "{state}");
     assert!(state["last_failure"]["kind"].is_string(), "{state}");
 }
+
+/// Whether or not something else has the port that it takes by itself.
+#[test]
+fn two_on_one_machine_each_have_one() {
+    let gateways = [(); 2].map(|()| Gateway::start(&["--admin", "default"]));
+    let admins = gateways.each_ref().map(|gateway| gateway.admin.expect("a listener"));
+    assert_ne!(admins[0], admins[1]);
+    for admin in admins {
+        assert_eq!(get(admin, "/healthz", "").status, 200);
+    }
+}

@@ -62,7 +62,7 @@ fn what_the_command_line_says_is_printed_as_a_file() {
 }
 
 /// A text of the whole file, what stands there instead, and what is said of it.
-const WRONG: [(&str, &str, &str); 46] = [
+const WRONG: [(&str, &str, &str); 47] = [
     (
         "listen = \"127.0.0.1:8080",
         "listen = \"here",
@@ -133,6 +133,11 @@ const WRONG: [(&str, &str, &str); 46] = [
     ("cors = \"any\"", "cors = \"all\"", "expected \"any\", or a table with `origins`"),
     ("quota = \"5/10s\"", "quota = \"5/x\"", "policy `gateway`, limit `requests`: quota = \"5/x\""),
     ("key = \"param:shop\"", "key = \"param:town\"", "has no `{town}`"),
+    (
+        "key = \"ip\"\nquota",
+        "key = \"param:shop\"\nquota",
+        "that no route takes, `otherwise`, have no",
+    ),
 ];
 
 #[test]

@@ -3,7 +3,7 @@
 use super::support::Folder;
 use crate::{
     proxy::support::{Mirror, exchange, statuses},
-    support::{Gateway, eventually},
+    support::{Gateway, Response, begin, eventually},
 };
 
 fn text(quota: &str, upstream: &str) -> String {
@@ -116,6 +116,23 @@ fn routes_and_upstreams_change_with_it() {
         answer.to_ascii_lowercase().contains("x-second")
     });
     assert!(log(gateway).contains("changes=\"upstreams (changed: main)\""));
+}
+
+/// Keys are looked up by the policies of now.
+#[test]
+fn the_admin_listener_goes_with_it() {
+    let folder = Folder::new(&text("10/h", "demo:"));
+    let gateway = folder.start(&["--admin", "127.0.0.1:0"]);
+    let admin = gateway.admin.expect("a listener");
+    let look = |policy: &str| {
+        let body = format!(r#"{{"policy": "{policy}", "limit": "requests", "key": "127.0.0.1"}}"#);
+        let head = "POST /key/look HTTP/1.1\r\nhost: localhost\r\nx-tollgate-admin: 1\r\n\
+                    content-type: application/json\r\n";
+        Response::read(begin(admin, head, &body)).status
+    };
+    assert_eq!((look("api"), look("web")), (200, 404));
+    folder.write(&text("10/h", "demo:").replace("\"api\"", "\"web\""));
+    eventually(|| (look("api"), look("web")) == (404, 200));
 }
 
 #[test]

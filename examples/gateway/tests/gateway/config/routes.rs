@@ -197,3 +197,24 @@ fn each_route_has_its_own_cors() {
     assert!(!head.contains("access-control"), "{plain}");
     assert!(mirror.seen().contains("OPTIONS / "));
 }
+
+/// A route that answers no preflights is not asked in place of the one that takes `OPTIONS`.
+#[test]
+fn a_preflight_is_a_request_like_others_where_nobody_answers_it() {
+    let (first, second) = (Mirror::start(), Mirror::start());
+    let folder = Folder::new(&format!(
+        r#"
+        upstream.first.url = "{}"
+        upstream.second.url = "{}"
+        route = [
+            {{ match = ["POST /a"], upstream = "second" }},
+            {{ otherwise = true, upstream = "first" }},
+        ]
+        "#,
+        first.url, second.url
+    ));
+    let preflight = "OPTIONS /a HTTP/1.1\r\nHost: a\r\nOrigin: https://shop.example\r\n\
+                     Access-Control-Request-Method: POST\r\nConnection: close\r\n\r\n";
+    assert_eq!(statuses(&exchange(&folder.start(&[]), preflight)), [200]);
+    assert!(first.seen().contains("OPTIONS /a") && second.seen().is_empty());
+}
