@@ -177,7 +177,8 @@ impl Ask {
     }
 
     /// Asks the store, unless the units are here, or it is known to deny this.
-    pub(super) fn acquire(&self, Desk { store, leases, cache, closed }: Desk<'_>) -> Reply {
+    pub(super) fn acquire(&self, desk: Desk<'_>) -> Reply {
+        let Desk { store, leases, cache, .. } = desk;
         let (one, many);
         let hits: &[Hit<'_>] = match self.states.as_slice() {
             [state] if state.lock.is_none() => {
@@ -197,7 +198,7 @@ impl Ask {
             return Reply::now(Ok(denial));
         }
         match leases {
-            Some(leases) if closed => leases.acquire(hits),
+            Some(leases) if desk.asks(hits) => leases.acquire(hits),
             // An open breaker answers at once, without a task.
             _ => store.acquire(hits),
         }

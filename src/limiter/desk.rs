@@ -1,6 +1,7 @@
 use crate::{
     accel::{DenyCache, Leases},
-    store::Store,
+    resilience::Monitor,
+    store::{Hit, Store},
 };
 
 /// Whom to ask: the store, after what spares a trip to it.
@@ -9,11 +10,16 @@ pub(super) struct Desk<'a> {
     pub(super) store: &'a dyn Store,
     pub(super) leases: Option<&'a Leases>,
     pub(super) cache: Option<&'a DenyCache>,
-    /// Whether calls go to the store: it has no breaker that is open.
-    pub(super) closed: bool,
+    /// Knows whether calls go to the store; none, if they all do.
+    pub(super) monitor: Option<&'a Monitor>,
 }
 
 impl Desk<'_> {
+    /// Whether a call about these goes to the store: no breaker before it is open.
+    pub(super) fn asks(&self, hits: &[Hit<'_>]) -> bool {
+        self.monitor.is_none_or(|monitor| monitor.is_closed(hits.iter().map(|hit| hit.key)))
+    }
+
     /// A key was reset or given something back.
     pub(super) fn forget(&self, key: &[u8]) {
         if let Some(leases) = self.leases {

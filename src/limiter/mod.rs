@@ -299,12 +299,12 @@ const MAX_PAIRS: usize = MAX_HITS / 2;
 impl Inner {
     fn desk(&self) -> Desk<'_> {
         let (leases, cache) = (self.leases.as_deref(), self.cache.as_ref());
-        Desk { store: &*self.store, leases, cache, closed: self.monitor.is_closed() }
+        Desk { store: &*self.store, leases, cache, monitor: Some(&self.monitor) }
     }
 
     /// This process alone, while the store does not answer.
     fn alone(&self) -> Desk<'_> {
-        Desk { store: &self.fallback, leases: None, cache: None, closed: true }
+        Desk { store: &self.fallback, leases: None, cache: None, monitor: None }
     }
 
     /// Takes note of the store's answer, which, of anybody's store, need not fit what was asked.

@@ -64,15 +64,21 @@ impl Monitor {
         let kind = StoreErrorKind::ALL.get(last as usize & ((1 << KIND_BITS) - 1));
         let at = Timestamp::from_micros(last >> KIND_BITS);
         Health {
-            breaker: self.circuits.as_ref().map_or(BreakerState::Closed, Circuits::state),
+            breaker: self.state(),
             last_failure: kind.filter(|_| last > 0).map(|&kind| Failure { kind, at }),
             failures: std::array::from_fn(|at| self.failures[at].load(Ordering::Relaxed)),
         }
     }
 
-    /// Whether all calls go to the store.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.circuits.as_ref().is_none_or(Circuits::are_closed)
+    /// Whether a call about these keys goes to the store.
+    pub(crate) fn is_closed<'k>(&self, mut keys: impl Iterator<Item = &'k [u8]>) -> bool {
+        let Some(circuits) = &self.circuits else { return true };
+        keys.all(|key| circuits.is_closed(self.store.shard(key)))
+    }
+
+    fn state(&self) -> BreakerState {
+        let circuits = self.circuits.as_ref();
+        circuits.map_or(BreakerState::Closed, |circuits| circuits.state(self.now()))
     }
 
     /// Lets a call to the store in, about these keys. None, while the breaker of a part that it goes to
@@ -111,9 +117,11 @@ impl Monitor {
 
     fn answered(&self) {
         // While the breaker is open, the line that it closes is the one that tells of the end.
-        if self.failing.load(Ordering::Relaxed) == 0 || !self.is_closed() {
+        if self.failing.load(Ordering::Relaxed) == 0 || self.state() != BreakerState::Closed {
             return;
         }
+        // No breaker has said so that was left open by a part which serves nothing any more.
+        telemetry::breaker_is(BreakerState::Closed.place());
         let last = self.last_failure.load(Ordering::Relaxed) >> KIND_BITS;
         let quiet = self.now().saturating_sub(last);
         if quiet >= QUIET && self.failing.swap(0, Ordering::Relaxed) != 0 {
@@ -138,7 +146,7 @@ impl Monitor {
     }
 
     fn flipped(&self, shard: u32, flip: Flip) {
-        let state = self.circuits.as_ref().map_or(BreakerState::Closed, Circuits::state);
+        let state = self.state();
         telemetry::breaker_is(state.place());
         // Where there is one part only, its number says nothing.
         let parts = self.circuits.as_ref().is_some_and(Circuits::are_several);

@@ -18,6 +18,9 @@ const LASTING: u64 = 10_000;
 /// After so many microseconds, somebody else may ask: the caller that was to find out may never poll
 /// its future again.
 const PATIENCE: u64 = 5_000_000;
+/// For so many microseconds after its pause nobody asks a part of a store only if it serves nothing: any
+/// request to it would.
+const FORGOTTEN: u64 = 5_000_000;
 /// Answers of a store that is not slow, in the time of a slow call, or in `PACE` microseconds: three
 /// batches of 64 that travel side by side.
 const ROUND: u64 = 192;
@@ -116,6 +119,12 @@ impl Circuit {
             HALF_OPEN => BreakerState::HalfOpen,
             _ => BreakerState::Open,
         }
+    }
+
+    /// Whether nobody has asked for long, though the time for that had come. So it is with a part of a store
+    /// that has nothing to serve any more: its breaker would stay open for ever.
+    pub(super) fn is_forgotten(&self, now: u64) -> bool {
+        !self.is_closed() && now.saturating_sub(self.due.load(Relaxed)) > FORGOTTEN
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -47,18 +47,20 @@ impl Circuits {
         look(&others[at])
     }
 
-    /// The worst of them.
-    pub(crate) fn state(&self) -> BreakerState {
+    /// The worst of them, those left out that nobody asks any more.
+    pub(crate) fn state(&self, now: u64) -> BreakerState {
         if !self.are_several() {
             return self.first.state();
         }
         let others = self.others.read().unwrap_or_else(PoisonError::into_inner);
-        let states = others.iter().map(Circuit::state).chain([self.first.state()]);
-        states.max_by_key(|state| state.place()).unwrap_or(BreakerState::Closed)
+        let all = others.iter().chain([&self.first]).filter(|circuit| !circuit.is_forgotten(now));
+        let worst = all.map(Circuit::state).max_by_key(|state| state.place());
+        worst.unwrap_or(BreakerState::Closed)
     }
 
-    pub(crate) fn are_closed(&self) -> bool {
-        self.state() == BreakerState::Closed
+    /// Whether that of this part is closed.
+    pub(crate) fn is_closed(&self, shard: u32) -> bool {
+        self.with(shard, Circuit::is_closed)
     }
 
     pub(crate) fn are_several(&self) -> bool {

@@ -40,6 +40,12 @@ pub(super) fn classify(error: RedisError) -> StoreError {
         _ if error.kind() == ErrorKind::AuthenticationFailed => {
             "Redis refuses the user or the password: wrong, unknown, or switched off".to_owned()
         }
+        // A store over a cluster follows these.
+        (Some("MOVED" | "ASK"), _) => {
+            "Redis: this server is a node of a cluster, whose URL has `redis+cluster://`, with the cargo \
+             feature `redis-cluster`"
+                .to_owned()
+        }
         (Some(code), Some(detail)) => format!("Redis: {code} {detail}"),
         _ => format!("Redis: {error}"),
     };

@@ -6,7 +6,7 @@ use tollgate::{
 };
 
 use super::{MILLI, over};
-use crate::support::{Broken, Flaky, memory};
+use crate::support::{Broken, Flaky, memory, secs};
 
 /// Two parts, of the numbers 1 and 2: keys with an `x`, or for readiness with an odd number, are in the second.
 /// One request asks them in turn, up to the first error.
@@ -168,4 +168,33 @@ async fn readiness_is_that_of_all_parts() {
         rig.parts.0[part].mend();
     }
     rig.limiter.ready().await.unwrap();
+}
+
+/// Its breaker would stay open for ever, and be told so.
+#[tokio::test]
+async fn one_that_nobody_asks_any_more_is_forgotten() {
+    let rig = Rig::new();
+    rig.open(&["x"]).await;
+    rig.clock.advance(secs(2));
+    rig.ask(&["a"]).await.unwrap();
+    assert_eq!(rig.limiter.health().breaker(), BreakerState::Open);
+    rig.clock.advance(secs(6));
+    rig.ask(&["a"]).await.unwrap();
+    assert_eq!(rig.limiter.health().breaker(), BreakerState::Closed);
+    // Who asks it all the same finds out how it is.
+    assert_eq!(rig.ask(&["x"]).await, Err(StoreErrorKind::Unreachable));
+    assert_eq!(rig.limiter.health().breaker(), BreakerState::Open);
+}
+
+#[tokio::test]
+async fn one_that_fails_leaves_the_leases_of_others() {
+    let rig = Rig::new();
+    rig.open(&["x"]).await;
+    let limit = Limit::new("leased", Quota::per_hour(10_000)).lease(100);
+    let asked = rig.asked()[0];
+    for _ in 0..100 {
+        rig.limiter.check(&limit, "a").await.unwrap();
+    }
+    let asked = rig.asked()[0] - asked;
+    assert!(asked < 50, "{asked} of 100 requests were asked about");
 }

@@ -31,6 +31,7 @@ async fn what_is_no_cluster_is_refused() {
     let alone = server.url().replace("redis://", "redis+cluster://");
     for (url, says) in [
         ("redis+cluster://a,b/3", "the database 3"),
+        ("redis+cluster://:s3cret@a,:s3cret@b", "more than one `@`"),
         ("redis+cluster://u:p@a:1,b:x", "a port that is no number"),
         ("redis+cluster://", "no host"),
         ("redis+cluster://a,,b", "no host"),

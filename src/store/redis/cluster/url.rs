@@ -13,6 +13,14 @@ pub(in crate::store::redis) fn seeds(url: &str) -> Result<Option<Vec<Box<str>>>,
     let Some((scheme, rest)) = url::cluster_scheme(url) else { return Ok(None) };
     let scheme = scheme.trim_end_matches("+cluster");
     let (hosts, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    // A list of URLs may have been meant; what stands there may be a password.
+    if hosts.matches('@').count() > 1 {
+        return Err(misconfigured(
+            "the URL of the Redis Cluster has more than one `@`: the user and the password stand once, before \
+             the first host, and an `@` in them is written `%40`"
+                .to_owned(),
+        ));
+    }
     let (login, hosts) = match hosts.rsplit_once('@') {
         Some((login, hosts)) => (format!("{login}@"), hosts),
         None => (String::new(), hosts),

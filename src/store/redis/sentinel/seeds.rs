@@ -110,6 +110,11 @@ impl Seeds {
         if name.is_empty() {
             return Err(form("has no name of a primary"));
         }
+        if authority.matches('@').count() > 1 {
+            return Err(form(
+                "has more than one `@`: the login stands once, before the first host",
+            ));
+        }
         let (login, hosts) = match authority.rsplit_once('@') {
             Some((login, hosts)) => (format!("{login}@"), hosts),
             None => (String::new(), authority),
