@@ -1,6 +1,12 @@
 //! Units of the calendar, by table.
 
-use tollgate::Calendar::{self, Day, Month, Week};
+use tollgate::{
+    Algorithm,
+    Calendar::{self, Day, Month, Week},
+    Quota,
+};
+
+use super::Backend;
 
 /// A moment, and the unit that it lies in, from its first day to that of the next.
 type Row = (Calendar, &'static str, &'static str, &'static str);
@@ -52,6 +58,28 @@ const TABLE: &[Row] = &[
     (Month, "2100-12-31T23:59:59.999999", "2100-12-01", "2101-01-01"),
     (Month, "2400-02-29T23:59:59.999999", "2400-02-01", "2400-03-01"),
 ];
+
+/// A double holds whole microseconds until the year 2255.
+pub(crate) const EXACT: u64 = 1 << 53;
+
+/// What is taken at the first moment of a unit is taken until its last, and not a microsecond longer.
+pub(crate) fn units_begin_and_end_by_the_table(backend: &mut impl Backend) {
+    let quota = |unit: Calendar| Quota::new(9, unit.nominal()).unwrap();
+    let some = |(at, row): (usize, &(Calendar, u64, u64, u64))| {
+        row.3 < EXACT && (at < TABLE.len() || at.is_multiple_of(997))
+    };
+    for (_, (unit, at, first, next)) in table().iter().enumerate().filter(|row| some(*row)) {
+        let (meter, key) =
+            (Algorithm::Calendar(*unit).meter(quota(*unit)), format!("{at}:{unit:?}"));
+        assert_eq!(backend.one(meter, *first, &key, 1).remaining(), 8, "{key}");
+        for (moment, left) in [(*at, 8), (next - 1, 8), (*next, 9)] {
+            let look = backend.one(meter, moment, &key, 0);
+            assert_eq!(look.remaining(), left, "{key} at {moment}");
+            let reset = if left < 9 { next - moment } else { 0 };
+            assert_eq!(look.reset().as_micros(), u128::from(reset), "{key} at {moment}");
+        }
+    }
+}
 
 /// The table in microseconds since the Unix epoch, then every day of 150 years, noon.
 pub(crate) fn table() -> Vec<(Calendar, u64, u64, u64)> {

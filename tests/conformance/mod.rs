@@ -45,6 +45,11 @@ pub(crate) trait Backend {
         self.decide(meter, Timestamp::from_micros(micros), &[(key, cost)])[0]
     }
 
+    /// Of what is asked again and again, how much is left out: all but one in so many.
+    fn in_part(&self) -> u32 {
+        1
+    }
+
     /// One request of several limits.
     fn together(&mut self, micros: u64, hits: &[tollgate::store::Hit<'_>]) -> Vec<Standing>;
 }

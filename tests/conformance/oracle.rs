@@ -10,7 +10,7 @@ const WINDOW: u64 = 60_000_000;
 pub(crate) fn windows_answer_as_an_oracle_does(backend: &mut impl Backend) {
     let seed = fastrand::u64(..);
     let mut rng = fastrand::Rng::with_seed(seed);
-    for round in 0..40 {
+    for round in (0..40).step_by(backend.in_part() as usize) {
         let limit = rng.u64(1..=12);
         for (algorithm, meter) in windows(limit, WINDOW) {
             let Some(oracle) = oracle(algorithm) else { continue };
@@ -41,7 +41,7 @@ pub(crate) fn windows_answer_as_an_oracle_does(backend: &mut impl Backend) {
 pub(crate) fn windows_with_refunds_answer_as_an_oracle_does(backend: &mut impl Backend) {
     let seed = fastrand::u64(..);
     let mut rng = fastrand::Rng::with_seed(seed);
-    for round in 0..40 {
+    for round in (0..40).step_by(backend.in_part() as usize) {
         let limit = rng.u64(1..=12);
         for (algorithm, meter) in windows(limit, WINDOW) {
             let Some(oracle) = oracle(algorithm) else { continue };

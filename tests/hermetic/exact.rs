@@ -121,6 +121,11 @@ fn windows_answer_as_an_oracle_does() {
 }
 
 #[test]
+fn units_begin_and_end_by_the_table() {
+    calendar::units_begin_and_end_by_the_table(&mut Memory::new());
+}
+
+#[test]
 fn units_of_the_calendar_begin_and_end_by_the_table() {
     for (unit, at, first, next) in calendar::table() {
         let (from, to) = unit.around(Timestamp::from_micros(at));

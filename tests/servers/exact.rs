@@ -118,14 +118,19 @@ async fn windows_answer_as_an_oracle_does() {
 }
 
 #[tokio::test]
-async fn units_of_the_calendar_begin_and_end_by_the_table() {
+async fn units_begin_and_end_by_the_table() {
+    let server = RedisServer::start().await;
+    calendar::units_begin_and_end_by_the_table(&mut Joined::load(&server));
+}
+
+#[tokio::test]
+async fn states_of_the_calendar_are_kept_by_the_table() {
     let server = RedisServer::start().await;
     let mut lua = Joined::load(&server);
     let meter =
         |unit: Calendar| Algorithm::Calendar(unit).meter(Quota::new(9, unit.nominal()).unwrap());
-    // A double holds whole microseconds until the year 2255.
     let mut table = calendar::table();
-    table.retain(|row| row.1 < 1 << 53);
+    table.retain(|row| row.1 < calendar::EXACT);
     for moments in table.chunk_by(|a, b| a.1 == b.1) {
         let names: Vec<String> =
             moments.iter().map(|(unit, at, ..)| format!("{at}:{unit:?}")).collect();

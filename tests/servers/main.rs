@@ -6,6 +6,8 @@ mod atomic;
 mod batches;
 mod books;
 mod breaker;
+#[cfg(any(feature = "redis-cluster", feature = "redis-sentinel"))]
+mod clocked;
 #[cfg(feature = "redis-cluster")]
 mod cluster;
 mod costs;

@@ -16,7 +16,7 @@ use tollgate::{
 
 pub(crate) use self::{
     meters::Kind,
-    trace::{Charged, Trace},
+    trace::{Charged, Place, Trace},
 };
 use crate::{
     script::{Found, Joined, Kept, Model, Request, Write},
@@ -61,10 +61,8 @@ async fn requests_to_the_calendar_are_decided_alike_in_rust_and_in_lua() {
 }
 
 async fn compare(kind: Kind, steps: usize) {
-    let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let server = RedisServer::start().await;
-    let seed = number("TOLLGATE_SEED").unwrap_or_else(|| fastrand::u64(..u64::MAX - THREADS));
-    let steps = number("TOLLGATE_STEPS").map_or(steps, |steps| steps.try_into().unwrap());
+    let (seed, steps) = settings(steps);
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let mut lua = Joined::load(&server);
@@ -74,6 +72,13 @@ async fn compare(kind: Kind, steps: usize) {
             scope.spawn(move || run(&mut trace, &mut lua, steps / THREADS as usize, &context));
         }
     });
+}
+
+/// What a run begins with, and its length, which are as the environment says.
+pub(crate) fn settings(steps: usize) -> (u64, usize) {
+    let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let seed = number("TOLLGATE_SEED").unwrap_or_else(|| fastrand::u64(..u64::MAX - THREADS));
+    (seed, number("TOLLGATE_STEPS").map_or(steps, |steps| steps.try_into().unwrap()))
 }
 
 fn run(trace: &mut Trace, lua: &mut Joined, whole: usize, context: &str) {

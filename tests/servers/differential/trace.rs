@@ -41,10 +41,22 @@ pub(crate) struct Trace {
     rng: Rng,
     kind: Kind,
     now: u64,
+    place: Place,
     /// Waits that were answered, to come back at their end.
     waits: Vec<u64>,
     charged: Vec<Charged>,
     tally: Tally,
+}
+
+/// Where the keys of a pool lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    OneServer,
+    /// Another one for each pool.
+    OneSlot,
+    /// What was charged in one and given back, as another denied, leaves the time of the charge behind: so
+    /// time only goes forward.
+    SeveralSlots,
 }
 
 /// What a run has tried.
@@ -65,9 +77,14 @@ struct Tally {
 
 impl Trace {
     pub(crate) fn new(seed: u64, kind: Kind) -> Self {
+        Self::on(Place::OneServer, seed, kind)
+    }
+
+    pub(crate) fn on(place: Place, seed: u64, kind: Kind) -> Self {
         let mut rng = Rng::with_seed(seed);
         let now = rng.u64(TIMES);
-        Self { rng, kind, now, waits: Vec::new(), charged: Vec::new(), tally: Tally::default() }
+        let (waits, charged, tally) = (Vec::new(), Vec::new(), Tally::default());
+        Self { rng, kind, now, place, waits, charged, tally }
     }
 
     pub(crate) fn pool(&mut self) -> Pool {
@@ -76,10 +93,20 @@ impl Trace {
         let kind = self.kind;
         // Often as behind one policy, so that requests are alike but for their keys.
         let of_all = rng.bool().then(|| meters::any(rng, kind));
-        let counted = |at| Counted {
-            key: format!("{{key:{at}}}"),
-            limits: of_all.clone().unwrap_or_else(|| meters::any(rng, kind)),
-            lock: (format!("{{key:{at}}}:lk"), (0..2).map(|_| lock(rng)).collect()),
+        let (place, tag) = (self.place, rng.u32(..));
+        if place == Place::SeveralSlots {
+            self.now = rng.u64(TIMES);
+        }
+        let counted = |at| {
+            let key = match place {
+                Place::OneSlot => format!("{{{tag:x}}}key:{at}"),
+                _ => format!("{{key:{at}}}"),
+            };
+            Counted {
+                limits: of_all.clone().unwrap_or_else(|| meters::any(rng, kind)),
+                lock: (format!("{key}:lk"), (0..2).map(|_| lock(rng)).collect()),
+                key,
+            }
         };
         Pool((0..KEYS).map(counted).collect())
     }
@@ -183,6 +210,9 @@ impl Trace {
         if !TIMES.contains(&self.now) {
             self.now = rng.u64(TIMES);
         }
+        if self.place == Place::SeveralSlots {
+            self.now = self.now.max(before);
+        }
         self.tally.back += usize::from(self.now < before);
     }
 
@@ -218,13 +248,15 @@ impl Trace {
     }
 
     /// A run that mostly denies, or never goes back in time, would prove little.
-    pub(super) fn assert_thorough(&self, steps: usize) {
+    pub(crate) fn assert_thorough(&self, steps: usize) {
         let Tally { admitted, denied, back, looks, excessive, given_back, locked, .. } = self.tally;
         // Large costs of small limits are denied more often than not.
         let few = if self.kind == Kind::TokenBucket { 4 } else { 16 };
-        for count in [admitted * few, denied * few, looks * 20, excessive * 20, back * 1_000] {
+        for count in [admitted * few, denied * few, looks * 20, excessive * 20] {
             assert!(count > steps, "too little of something: {:?} of {steps}", self.tally);
         }
+        let went_back = back * 1_000 > steps;
+        assert_eq!(went_back, self.place != Place::SeveralSlots, "{:?} of {steps}", self.tally);
         assert!(given_back * 500 > steps, "little was given back: {:?} of {steps}", self.tally);
         let Tally { plain, alike, .. } = self.tally;
         assert!(plain * 5 > steps && alike * 50 > steps, "{:?} of {steps}", self.tally);

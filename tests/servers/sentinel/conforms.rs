@@ -1,73 +1,40 @@
-//! A replica that became the primary decides as any other server does.
+//! A replica that became the primary decides as any other server does, by a clock of the test's own.
 
-use tollgate::{Limit, Limiter, Quota, RedisStore};
+use std::time::Duration;
+
+use tollgate::RedisStore;
 
 use crate::{
-    exact::conformance::{all_or_none, exact, latest, lock, oracle, refund, waits},
-    script::Joined,
-    support::sentinel::Topology,
+    clocked::{Clocked, Kept, compare, suite},
+    differential::{Kind, Place},
+    support::sentinel::{NAME, Topology},
 };
 
-/// All of it, but for a few that take seconds each.
-const SUITE: &[fn(&mut Joined)] = &[
-    all_or_none::a_request_charges_all_of_its_limits_or_none,
-    exact::waits_to_the_microsecond,
-    exact::patient_callers_get_the_rate,
-    waits::waits_of_windows_to_the_microsecond,
-    waits::windows_hold_all_units_and_no_more,
-    waits::looks_take_nothing,
-    oracle::windows_answer_as_an_oracle_does,
-    exact::no_step_back_locks_for_longer_than_a_refill,
-    oracle::windows_with_refunds_answer_as_an_oracle_does,
-    refund::all_comes_back_at_once_in_whole_or_in_parts,
-    refund::what_another_charge_took_stays_taken,
-    refund::a_bucket_gives_back_no_more_than_the_charge_has_left,
-    refund::a_charge_that_counts_no_longer_gives_back_nothing,
-    refund::a_log_gives_back_to_the_last_microsecond,
-    refund::windows_give_back_until_they_end,
-    refund::a_log_gives_back_what_a_step_of_the_clock_brought_here,
-    refund::a_refund_from_after_now_leaves_no_more_than_the_limit,
-    refund::nothing_comes_back_to_a_key_that_is_not_there,
-    refund::a_key_that_is_forgotten_begins_anew,
-    refund::a_bucket_with_refunds_keeps_its_bound,
-    lock::the_denial_of_the_number_locks,
-    lock::a_lock_ends_to_the_microsecond,
-    lock::asking_does_not_prolong_a_lock,
-    lock::denials_are_forgotten_a_refill_after_the_first,
-    lock::no_step_of_the_clock_locks_for_longer,
-    lock::a_changed_length_only_shortens_what_is_locked,
-    lock::a_lock_that_is_forgotten_is_lifted,
-    latest::so_many_units_come_back_and_no_more,
-    latest::what_was_taken_before_stays_taken,
-    latest::a_bucket_gets_the_time_of_its_units,
-    latest::a_log_loses_its_latest_units,
-    latest::a_large_log_loses_just_so_many,
-    latest::a_counter_loses_those_of_its_window_first,
-    latest::a_window_loses_those_of_the_present_one,
-    latest::what_lies_ahead_is_brought_back_first,
-    latest::nothing_comes_back_where_nothing_was_taken,
-];
+const STEPS: usize = 5_000;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_became_the_primary_decides_as_any_other_server_does() {
-    let mut topology = Topology::start().await;
-    topology.servers[0].kill();
-    let primary = topology.failed_over(0).await;
+fn failed_over() -> Clocked {
+    Clocked::start(async |clock| {
+        let mut topology = Topology::start_behind(clock.fronts(3).await).await;
+        topology.servers[0].kill();
+        topology.failed_over(0).await;
+        for sentinel in &topology.sentinels {
+            // What is between them stands still while the test counts.
+            let patience = ["SENTINEL", "SET", NAME, "down-after-milliseconds", "60000"];
+            sentinel.command(&patience).expect("a sentinel that runs");
+        }
+        let store = RedisStore::builder(topology.url()).deadline(Duration::from_secs(10));
+        (store, Box::new(topology) as Kept)
+    })
+}
 
-    let store = RedisStore::connect(topology.url()).await.expect("a primary");
-    let (limiter, limit) = (Limiter::new(store), Limit::new("few", Quota::per_hour(3)));
-    for remaining in [2, 1, 0] {
-        let decision = limiter.check(&limit, "somebody").await.expect("an answer");
-        assert!(decision.is_allowed());
-        assert_eq!(decision.remaining(), Some(remaining));
-    }
-    assert!(!limiter.check(&limit, "somebody").await.expect("an answer").is_allowed());
+#[test]
+fn a_replica_that_became_the_primary_decides_as_any_other_server_does() {
+    suite(&mut failed_over());
+}
 
-    // On a busy machine, they might take one that has much to do for dead.
-    topology.sentinels.clear();
-    for part in SUITE {
-        let server = &topology.servers[primary];
-        server.command(&["FLUSHALL"]);
-        part(&mut Joined::load(server));
-    }
+#[test]
+fn requests_by_sentinel_are_decided_as_in_rust() {
+    let mut clocked = failed_over();
+    compare(&mut clocked, Kind::TokenBucket, Place::OneServer, STEPS);
+    compare(&mut clocked, Kind::Mixed, Place::OneServer, STEPS);
 }

@@ -1,14 +1,13 @@
 //! A Redis Cluster of a test's own.
 
 use std::{
-    ffi::OsString,
     sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
 use tokio::sync::Mutex;
 
-use super::{RedisServer, resp::Reply};
+use super::{RedisServer, front::Front, resp::Reply};
 
 const SLOTS: u16 = 16_384;
 /// Within which a cluster comes to agree, whatever was done to it.
@@ -32,6 +31,8 @@ const OPTIONS: [&str; 10] = [
 pub(crate) struct Cluster {
     nodes: Vec<RedisServer>,
     ids: Vec<String>,
+    /// What stands before each node, if anything does.
+    fronts: Vec<Front>,
 }
 
 /// A node, as another one sees it.
@@ -58,7 +59,16 @@ impl Cluster {
 
     /// Starts so many primaries, which share all slots, and replicas of them in turn.
     pub(crate) async fn start(primaries: usize, replicas: usize) -> Self {
-        let mut cluster = Self { nodes: Vec::new(), ids: Vec::new() };
+        Self::start_behind(Vec::new(), primaries, replicas).await
+    }
+
+    /// The same, with one of these before each of the nodes, which alone clients and replicas hear of.
+    pub(crate) async fn start_behind(
+        fronts: Vec<Front>,
+        primaries: usize,
+        replicas: usize,
+    ) -> Self {
+        let mut cluster = Self { nodes: Vec::new(), ids: Vec::new(), fronts };
         for _ in 0..primaries + replicas {
             cluster.launch().await;
         }
@@ -85,15 +95,6 @@ impl Cluster {
         cluster
     }
 
-    /// Starts one primary of all slots, with these variables in its environment.
-    pub(crate) async fn start_in(environment: Vec<(&'static str, OsString)>) -> Self {
-        let node = RedisServer::start_in(&OPTIONS, environment).await;
-        let cluster = Self { ids: vec![node.command(&["CLUSTER", "MYID"])], nodes: vec![node] };
-        cluster.serve(0, 0..SLOTS);
-        cluster.settled().await;
-        cluster
-    }
-
     fn serve(&self, at: usize, slots: std::ops::Range<u16>) {
         let slots: Vec<String> = slots.map(|slot| slot.to_string()).collect();
         let mut command = vec!["CLUSTER", "ADDSLOTS"];
@@ -102,7 +103,14 @@ impl Cluster {
     }
 
     async fn launch(&mut self) -> usize {
-        let node = RedisServer::start_with(&OPTIONS).await;
+        let front = self.fronts.get(self.nodes.len());
+        let announced = front.map(|front| front.port().to_string());
+        let announce = announced.iter().flat_map(|port| ["--cluster-announce-port", port]);
+        let options: Vec<&str> = OPTIONS.into_iter().chain(announce).collect();
+        let node = RedisServer::start_with(&options).await;
+        if let Some(front) = front {
+            front.lead_to(node.port());
+        }
         self.ids.push(node.command(&["CLUSTER", "MYID"]));
         self.nodes.push(node);
         self.nodes.len() - 1
@@ -115,8 +123,9 @@ impl Cluster {
 
     /// The URL of all nodes.
     pub(crate) fn url(&self) -> String {
+        let port = |at: usize| self.fronts.get(at).map_or(self.nodes[at].port(), Front::port);
         let hosts: Vec<String> =
-            self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
+            (0..self.nodes.len()).map(|at| format!("127.0.0.1:{}", port(at))).collect();
         format!("redis+cluster://{}", hosts.join(","))
     }
 

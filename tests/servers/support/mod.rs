@@ -11,6 +11,8 @@ mod binary;
 #[cfg(feature = "redis-cluster")]
 pub(crate) mod cluster;
 pub(crate) mod fake;
+#[cfg(any(feature = "redis-cluster", feature = "redis-sentinel"))]
+pub(crate) mod front;
 mod launch;
 mod load;
 mod log;

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use super::{
     RedisServer,
     binary::Binary,
+    front::Front,
     port::free_port,
     process::{self, Process},
     resp::{Connection, Reply},
@@ -29,15 +30,30 @@ pub(crate) struct Topology {
     /// The first one is the primary at the start.
     pub(crate) servers: Vec<RedisServer>,
     pub(crate) sentinels: Vec<Sentinel>,
+    /// What stands before each server, if anything does.
+    fronts: Vec<Front>,
 }
 
 impl Topology {
     pub(crate) async fn start() -> Self {
+        Self::start_behind(Vec::new()).await
+    }
+
+    /// The same, with one of these before each of the servers, which alone others hear of.
+    pub(crate) async fn start_behind(fronts: Vec<Front>) -> Self {
         let mut servers = Vec::new();
-        for _ in 0..3 {
-            servers.push(RedisServer::start_with(&["--repl-diskless-sync-delay", "0"]).await);
+        for at in 0..3 {
+            let front = fronts.get(at);
+            let announced = front.map(|front| front.port().to_string());
+            let announce = announced.iter().flat_map(|port| ["--replica-announce-port", port]);
+            let options = ["--repl-diskless-sync-delay", "0"].into_iter().chain(announce);
+            let server = RedisServer::start_with(&options.collect::<Vec<_>>()).await;
+            if let Some(front) = front {
+                front.lead_to(server.port());
+            }
+            servers.push(server);
         }
-        let port = servers[0].port();
+        let port = fronts.first().map_or(servers[0].port(), Front::port);
         for replica in &servers[1..] {
             replica.command(&["REPLICAOF", "127.0.0.1", &port.to_string()]);
         }
@@ -54,7 +70,7 @@ impl Topology {
             told.contains("num-slaves\n2\n") && told.contains("num-other-sentinels\n2\n")
         };
         until("the sentinels know each other", async || sentinels.iter().all(ready)).await;
-        Self { servers, sentinels }
+        Self { servers, sentinels, fronts }
     }
 
     /// The URL of all sentinels.
@@ -70,7 +86,8 @@ impl Topology {
         let mut told: Vec<_> = running.map(Sentinel::primary).collect();
         told.dedup();
         let [Some(port)] = told.as_slice() else { return None };
-        self.servers.iter().position(|server| server.port() == *port)
+        let told = |at: usize| self.fronts.get(at).map_or(self.servers[at].port(), Front::port);
+        (0..self.servers.len()).find(|at| told(*at) == *port)
     }
 
     /// Waits until the sentinels agree on another primary than `old`.
