@@ -112,6 +112,9 @@ impl Making<'_> {
         }
         let on_failure = self.on_failure()?;
         let mut policy = Policy::new(&*config.name).on_failure(on_failure).made_from(origin);
+        if config.one_slot {
+            policy = policy.one_slot();
+        }
         if let Some(text) = &config.on_missing_key {
             let how = text::on_missing_key(text);
             policy = policy.on_missing_key(how.map_err(|what| self.fault("on_missing_key", what))?);
@@ -121,7 +124,7 @@ impl Making<'_> {
             let path = self.path.field("limit").item(at);
             let named = path.field("name");
             let draft = Draft::new(limit, path, (self.extractors, self.client))?;
-            draft.check(&config.name, on_failure)?;
+            draft.check(config, on_failure)?;
             if config.limits[..at].iter().any(|other| other.name == limit.name) {
                 let what =
                     "another limit of the policy has this name: they would share their buckets";

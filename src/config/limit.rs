@@ -7,7 +7,7 @@ use super::{
     extractors::{Extractors, Parts},
     forms::TierConfig,
     place::Path,
-    shape::{AlgorithmConfig, LimitConfig, LockoutConfig},
+    shape::{AlgorithmConfig, LimitConfig, LockoutConfig, PolicyConfig},
     text::{self, Period, Rate},
 };
 use crate::{
@@ -54,13 +54,14 @@ impl<'c> Draft<'c> {
         self.up_to(self.steps.len())
     }
 
-    /// Says which field is wrong, if one is, in a policy of this name.
-    pub(super) fn check(&self, policy: &str, on_failure: OnFailure) -> Result<(), Fault> {
+    /// Says which field is wrong, if one is, in this policy.
+    pub(super) fn check(&self, of: &PolicyConfig, on_failure: OnFailure) -> Result<(), Fault> {
         // A share of a limit may be wrong where the limit is not.
         for (on_failure, first) in [(OnFailure::Allow, "name"), (on_failure, "quota")] {
             let build = |steps| {
                 let limit = self.up_to(steps);
-                Policy::new(policy).limit(Global, limit).on_failure(on_failure).build()
+                let policy = Policy::new(&*of.name).limit(Global, limit).on_failure(on_failure);
+                if of.one_slot { policy.one_slot().build() } else { policy.build() }
             };
             if build(self.steps.len()).is_ok() {
                 continue;
@@ -70,7 +71,7 @@ impl<'c> Draft<'c> {
             let last = wrong.checked_sub(1).and_then(|last| self.steps.get(last));
             let path = last.map_or_else(|| self.path.field(first), |(path, _)| path.clone());
             let Err(error) = build(wrong) else { continue };
-            return Err(Fault::new(path, plain(&error, policy, &self.config.name)));
+            return Err(Fault::new(path, plain(&error, &of.name, &self.config.name)));
         }
         Ok(())
     }

@@ -63,6 +63,9 @@ pub struct PolicyConfig {
     /// Whether it applies to requests that no route takes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub otherwise: bool,
+    /// Whether its states lie in [one slot](crate::PolicyBuilder::one_slot) of a cluster.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub one_slot: bool,
     /// What happens to requests while the store does not answer. Default: `allow`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailureConfig>,

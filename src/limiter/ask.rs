@@ -1,6 +1,9 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use http::StatusCode;
@@ -50,8 +53,8 @@ struct State {
     place: Place,
     start: usize,
     end: usize,
-    /// Bytes of the key, in the name.
-    key: usize,
+    /// Where the key stands, in the name.
+    key: Range<usize>,
     meter: Meter,
     lock: Option<Box<Guard>>,
     /// Units that the request costs.
@@ -77,9 +80,9 @@ impl Ask {
     /// Adds the state of `limit` for `key`, from which `cost` units are to be taken.
     pub(super) fn push(&mut self, limit: &Limit, place: Place, key: &[u8], cost: u64) {
         let start = self.names.len();
-        limit.write_name(key, &mut self.names);
+        let within = limit.write_name(key, &mut self.names);
         let counts = (limit.meter(), cost, limit.is_shadow(), limit.leased());
-        self.add(start, place, key.len(), counts);
+        self.add(start, place, within, counts);
         if let Some((lock, status)) = limit.lock() {
             limit.write_lock_name(key, &mut self.names);
             self.guard(lock, status);
@@ -91,7 +94,7 @@ impl Ask {
         &mut self,
         start: usize,
         place: Place,
-        key: usize,
+        key: Range<usize>,
         (meter, cost, shadow, lease): (Meter, u64, bool, u64),
     ) {
         self.states.push(State {
@@ -120,10 +123,10 @@ impl Ask {
 
     /// The state at this place of another ask, which is now to take `cost` units.
     pub(super) fn push_again(&mut self, other: &Self, at: usize, cost: u64) {
-        let State { ref place, key, meter, shadow, lease, .. } = other.states[at];
+        let State { ref place, ref key, meter, shadow, lease, .. } = other.states[at];
         let start = self.names.len();
         self.names.extend_from_slice(other.name(&other.states[at]));
-        self.add(start, place.clone(), key, (meter, cost, shadow, lease));
+        self.add(start, place.clone(), key.clone(), (meter, cost, shadow, lease));
         if let Some(Guard { lock, status, end }) = other.states[at].lock.as_deref().copied() {
             self.names.extend_from_slice(&other.names[other.states[at].end..end]);
             self.guard(lock, status);
@@ -145,8 +148,7 @@ impl Ask {
     }
 
     fn key_of(&self, state: &State) -> &[u8] {
-        let start = state.start + Limit::BEFORE_KEY;
-        &self.names[start..start + state.key]
+        &self.name(state)[state.key.clone()]
     }
 
     /// Whether it is about a state of this name.

@@ -1,5 +1,6 @@
 use std::{
     fmt,
+    ops::Range,
     sync::{Arc, LazyLock},
 };
 
@@ -46,10 +47,13 @@ pub struct Limit {
     shadow: bool,
     lockout: Option<Lockout>,
     lease: u64,
-    scope: Option<Arc<str>>,
+    pub(super) scope: Option<Arc<str>>,
+    /// Whether all states of its policy lie in one slot of a cluster.
+    one_slot: bool,
     /// Other quotas, for some requests.
     pub(super) choices: Option<Arc<Choices>>,
-    /// What stands behind the key in the store's name: `}:policy/limit:algorithm+timescale`.
+    /// What stands behind the key in the store's name: `}:policy/limit:algorithm+timescale`; in one slot,
+    /// without the brace.
     suffix: Arc<str>,
     /// The same of its lock: `}:policy/limit:lk`.
     lock_suffix: Arc<str>,
@@ -70,11 +74,12 @@ impl Limit {
             lockout: None,
             lease: 0,
             scope: None,
+            one_slot: false,
             choices: None,
             suffix: "".into(),
             lock_suffix: "".into(),
         };
-        limit.within(&NO_POLICY)
+        limit.within(&NO_POLICY, false)
     }
 
     /// A limit of `units` in each unit of the calendar, in UTC.
@@ -99,7 +104,7 @@ impl Limit {
     #[must_use]
     pub fn algorithm(self, algorithm: Algorithm) -> Self {
         let meter = algorithm.meter(self.rule.quota);
-        Self { algorithm, meter, ..self }.within(&NO_POLICY)
+        Self { algorithm, meter, ..self }.within(&NO_POLICY, false)
     }
 
     /// One request takes `units`, no more than the burst; 0 only looks at what is left.
@@ -137,7 +142,7 @@ impl Limit {
     #[must_use]
     pub fn lockout(mut self, lockout: Lockout) -> Self {
         self.lockout = Some(lockout);
-        self.within(&NO_POLICY)
+        self.within(&NO_POLICY, false)
     }
 
     /// Charges up to `units` ahead in one trip to the store, and admits requests to them without asking
@@ -162,11 +167,11 @@ impl Limit {
     }
 
     /// Shares buckets with limits of the same name, scope and refill time in other policies; without
-    /// a scope each policy has its own.
+    /// a scope each policy has its own. Not for policies in [one slot](crate::PolicyBuilder::one_slot).
     #[must_use]
     pub fn scope(mut self, scope: impl Into<Arc<str>>) -> Self {
         self.scope = Some(scope.into());
-        self.within(&NO_POLICY)
+        self.within(&NO_POLICY, false)
     }
 
     /// The name.
@@ -233,22 +238,27 @@ impl Limit {
         Some((lockout.lock(self.rule.quota), lockout.status_code()))
     }
 
-    /// Bytes that stand before the key in names.
-    pub(crate) const BEFORE_KEY: usize = 1;
-
-    /// Writes the name of this limit's state for `key`. The braces make all limits of one key share
-    /// a slot of a cluster.
-    pub(crate) fn write_name(&self, key: &[u8], name: &mut SmallVec<impl Array<Item = u8>>) {
-        name::write(key, &self.suffix, name);
+    /// Appends the name of this limit's state for `key`, and says where in it the key stands.
+    pub(crate) fn write_name(
+        &self,
+        key: &[u8],
+        name: &mut SmallVec<impl Array<Item = u8>>,
+    ) -> Range<usize> {
+        name::write(self.slot(), key, &self.suffix, name)
     }
 
     /// The same of its lock.
     pub(crate) fn write_lock_name(&self, key: &[u8], name: &mut SmallVec<impl Array<Item = u8>>) {
-        name::write(key, &self.lock_suffix, name);
+        name::write(self.slot(), key, &self.lock_suffix, name);
     }
 
-    /// The limit as the policy of this name has it.
-    pub(super) fn within(mut self, policy: &Arc<str>) -> Self {
+    /// The policy whose states all lie in the slot of its name.
+    fn slot(&self) -> Option<&str> {
+        self.one_slot.then_some(&*self.rule.policy)
+    }
+
+    /// The limit as the policy of this name has it, which keeps all in one slot or does not.
+    pub(super) fn within(mut self, policy: &Arc<str>, one_slot: bool) -> Self {
         let (name, tag) = (&self.rule.name, self.algorithm.tag());
         let timescale = Timescale(self.rule.quota.timescale());
         let place = match &self.scope {
@@ -256,19 +266,21 @@ impl Limit {
             Some(scope) => format!("~{scope}/{name}"),
             None => format!("{policy}/{name}"),
         };
-        self.suffix = format!("}}:{place}:{tag}{timescale}").into();
+        let brace = if one_slot { "" } else { "}" };
+        self.suffix = format!("{brace}:{place}:{tag}{timescale}").into();
         // Without a timescale: a lock outlasts a change of the quota.
-        self.lock_suffix = format!("}}:{place}:lk").into();
+        self.lock_suffix = format!("{brace}:{place}:lk").into();
+        self.one_slot = one_slot;
         if !Arc::ptr_eq(policy, &self.rule.policy) {
             self.rule = Arc::new(Rule::new(policy, &self.rule.name, self.rule.quota));
         }
         self
     }
 
-    /// This instance's share of the limit, in the policy of this name.
-    pub(super) fn share(&self, policy: &Arc<str>, share: f64) -> Result<Self, QuotaError> {
+    /// This instance's share of the limit.
+    pub(super) fn share(&self, share: f64) -> Result<Self, QuotaError> {
         let quota = self.algorithm.share(self.rule.quota, share)?;
-        Ok(self.clone().with_quota(quota).within(policy))
+        Ok(self.clone().with_quota(quota))
     }
 
     /// The same limit of another quota, which needs its name anew.

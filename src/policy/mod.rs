@@ -95,6 +95,7 @@ impl Policy {
         PolicyBuilder {
             name: name.into(),
             limits: Vec::new(),
+            one_slot: false,
             on_failure: OnFailure::Allow,
             on_missing_key: OnMissingKey::Reject,
             allowed: Vec::new(),
@@ -107,7 +108,7 @@ impl Policy {
     pub(crate) fn unnamed(key: impl KeyExtractor, limit: Limit) -> Self {
         // An `Arc` of its own: it tells the policy from others without a name.
         let name: Arc<str> = "-".into();
-        let own = Variant { limit: limit.within(&name), local: None };
+        let own = Variant { limit: limit.within(&name, false), local: None };
         Self(Arc::new(Inner {
             name,
             limits: Box::new([Entry { key: Box::new(key), own, others: None }]),
@@ -205,6 +206,7 @@ pub enum OnMissingKey {
 pub struct PolicyBuilder {
     name: Arc<str>,
     limits: Vec<(Box<dyn KeyExtractor>, Limit)>,
+    one_slot: bool,
     on_failure: OnFailure,
     on_missing_key: OnMissingKey,
     allowed: Vec<Callers>,
@@ -216,6 +218,29 @@ impl PolicyBuilder {
     /// Adds a limit, and whom it counts. A policy has 1 to 8 limits of different names.
     pub fn limit(mut self, key: impl KeyExtractor, limit: Limit) -> Self {
         self.limits.push((Box::new(key), limit));
+        self
+    }
+
+    /// Keeps all states of this policy in one slot of a Redis Cluster, so that also limits which count by
+    /// different identities are charged in one atomic call, and no units are ever withheld until they are
+    /// given back. Default: no. Other policies stay spread, and a single server only sees other names.
+    ///
+    /// **One shard then carries all of the policy**, however many there are: this is for policies of few
+    /// requests, such as one for logins by address and user. What was counted without it does not count
+    /// with it, so instances that disagree count apart. A limit of it has no [`scope`](Limit::scope).
+    ///
+    /// ```
+    /// use tollgate::{Limit, PeerIp, Policy, Quota, key};
+    ///
+    /// let login = Policy::new("login")
+    ///     .limit(PeerIp, Limit::new("address", Quota::per_minute(20)))
+    ///     .limit(key::path_param("user"), Limit::new("user", Quota::per_minute(5)))
+    ///     .one_slot()
+    ///     .build()?;
+    /// # Ok::<(), tollgate::PolicyError>(())
+    /// ```
+    pub const fn one_slot(mut self) -> Self {
+        self.one_slot = true;
         self
     }
 
@@ -248,8 +273,8 @@ impl PolicyBuilder {
     ///
     /// # Errors
     ///
-    /// If a name, the number of limits, a share or a status is out of its bounds, or if two limits
-    /// have one name. The message names the value and the bound.
+    /// If a name, the number of limits, a share or a status is out of its bounds, if two limits have one
+    /// name, or if one has a scope beside one slot. The message names the value and the bound.
     pub fn build(self) -> Result<Policy, PolicyError> {
         let name = &self.name;
         check_name("policy", name)?;
@@ -275,7 +300,7 @@ impl PolicyBuilder {
                     limit.name()
                 )));
             }
-            let maker = Maker::new(limit, name, self.on_failure);
+            let maker = Maker::new(limit, name, self.one_slot, self.on_failure);
             limits.push(Entry { key, own: maker.own()?, others: Variants::new(&maker)? });
         }
         Ok(Policy(Arc::new(Inner {

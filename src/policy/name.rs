@@ -1,6 +1,6 @@
 //! The names of policies and limits, and of the states that are kept for them.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use smallvec::{Array, SmallVec};
 
@@ -9,11 +9,25 @@ use crate::{quota::Length, time::PICOS_PER_MICRO};
 
 const MAX_NAME: usize = 64;
 
-/// Writes the name of a state: its key in braces, and what stands behind.
-pub(super) fn write(key: &[u8], suffix: &str, name: &mut SmallVec<impl Array<Item = u8>>) {
+/// Appends the name of a state, and says where in it the key stands: in braces, so that all limits of one
+/// key share a slot of a cluster, or, of a policy in one slot, behind the policy's name in braces. No name
+/// of one form is one of the other: a key has a colon, the name of a policy has none.
+pub(super) fn write(
+    policy: Option<&str>,
+    key: &[u8],
+    suffix: &str,
+    name: &mut SmallVec<impl Array<Item = u8>>,
+) -> Range<usize> {
+    let begin = name.len();
     name.push(b'{');
+    if let Some(policy) = policy {
+        name.extend_from_slice(policy.as_bytes());
+        name.push(b'}');
+    }
+    let start = name.len() - begin;
     name.extend_from_slice(key);
     name.extend_from_slice(suffix.as_bytes());
+    start..start + key.len()
 }
 
 /// Names stand in keys, header fields and metric labels.

@@ -159,6 +159,7 @@ pub(super) struct Maker {
     /// As it was given, without a policy.
     limit: Limit,
     policy: Arc<str>,
+    one_slot: bool,
     on_failure: OnFailure,
     remembered: Arc<RwLock<HashMap<Quota, Option<Arc<Variant>>>>>,
 }
@@ -248,9 +249,14 @@ impl fmt::Debug for Variants {
 }
 
 impl Maker {
-    pub(super) fn new(limit: Limit, policy: &Arc<str>, on_failure: OnFailure) -> Self {
+    pub(super) fn new(
+        limit: Limit,
+        policy: &Arc<str>,
+        one_slot: bool,
+        on_failure: OnFailure,
+    ) -> Self {
         let remembered = Arc::default();
-        Self { limit, policy: Arc::clone(policy), on_failure, remembered }
+        Self { limit, policy: Arc::clone(policy), one_slot, on_failure, remembered }
     }
 
     /// The limit as the policy has it.
@@ -280,6 +286,11 @@ impl Maker {
 
     fn finish(&self, limit: Limit) -> Result<Variant, PolicyError> {
         limit.check()?;
+        if let (true, Some(scope)) = (self.one_slot, &limit.scope) {
+            return Err(self.fault(format_args!(
+                "the scope `{scope}` beside one slot, in which nothing lies that other policies share"
+            )));
+        }
         let (cost, most) = (limit.units(), limit.quota().capacity());
         if cost > most {
             return Err(self.fault(format_args!(
@@ -287,13 +298,13 @@ impl Maker {
             )));
         }
         let local = self.local(&limit)?;
-        Ok(Variant { limit: limit.within(&self.policy), local })
+        Ok(Variant { limit: limit.within(&self.policy, self.one_slot), local })
     }
 
     fn local(&self, limit: &Limit) -> Result<Option<Limit>, PolicyError> {
         let Some(share) = self.on_failure.share(&self.policy)? else { return Ok(None) };
         let (policy, name) = (&self.policy, limit.name());
-        let local = limit.share(policy, share).map_err(|cause| {
+        let local = limit.share(share).map_err(|cause| {
             PolicyError::new(format!(
                 "the policy `{policy}`, limit `{name}`, with a local share of {share}: {cause}"
             ))
@@ -305,7 +316,7 @@ impl Maker {
                  once"
             )));
         }
-        Ok(Some(local))
+        Ok(Some(local.within(policy, self.one_slot)))
     }
 
     fn fault(&self, what: fmt::Arguments<'_>) -> PolicyError {

@@ -9,6 +9,7 @@ mod charge;
 mod drawn_keys;
 mod exempt;
 mod missing_key;
+mod one_slot;
 mod quota;
 mod reload;
 mod routes;

@@ -5,6 +5,7 @@
 mod answers;
 mod events;
 mod exact;
+mod one_slot;
 mod redirections;
 mod several;
 mod told;

@@ -47,9 +47,8 @@ pub struct RedisStoreBuilder {
     pub(super) connections: usize,
     pub(super) deadline: Duration,
     pub(super) connect_timeout: Duration,
-    prefix: Box<str>,
+    pub(super) prefix: Box<str>,
     own_thread: bool,
-    one_slot: bool,
     pub(super) tls: Tls,
     pub(super) sentinel: Login,
 }
@@ -63,7 +62,6 @@ impl RedisStoreBuilder {
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             prefix: DEFAULT_PREFIX.into(),
             own_thread: false,
-            one_slot: false,
             tls: Tls::default(),
             sentinel: Login::default(),
         }
@@ -109,18 +107,6 @@ impl RedisStoreBuilder {
     /// microseconds for a request that comes alone. A pool of yours makes its connections there, too.
     pub const fn own_thread(mut self) -> Self {
         self.own_thread = true;
-        self
-    }
-
-    /// Keeps all states in one slot of a cluster, so that also limits of different identities are charged
-    /// in one atomic call. Names of keys then begin with the prefix in braces, as in `{tg1}:`. Default: no.
-    ///
-    /// **One node then does all the work** of this store, however many the cluster has, and cannot share
-    /// it: this is for stores of few requests, to which it matters more that units are never withheld,
-    /// not even for the moment until they are given back. States that are kept under other names do not
-    /// count, so all instances have to agree. A single server only sees other names.
-    pub const fn one_slot(mut self) -> Self {
-        self.one_slot = true;
         self
     }
 
@@ -211,13 +197,8 @@ impl RedisStoreBuilder {
             pulse,
             worker,
             deadline: self.deadline,
-            prefix: self.full_prefix(),
+            prefix: self.prefix.clone(),
         }
-    }
-
-    /// What the names of keys begin with.
-    pub(super) fn full_prefix(&self) -> Box<str> {
-        if self.one_slot { format!("{{{}}}", self.prefix).into() } else { self.prefix.clone() }
     }
 
     fn check(&self) -> Result<(), StoreError> {

@@ -99,7 +99,7 @@ use super::{Hit, Refund, Reply, Store, StoreError, StoreErrorKind, check, check_
 /// after the other, and given back if a later one denies: a request is charged to all of its limits or to
 /// none, and no limit admits more than it may, but others may be denied what is given back a moment later. If
 /// a node fails in that moment, the units of the requests under way are withheld until they are refilled.
-/// [`one_slot`](RedisStoreBuilder::one_slot) keeps all states in one slot instead.
+/// [`one_slot`](crate::PolicyBuilder::one_slot) keeps all states of a policy in one slot instead.
 ///
 /// # The user's rights
 ///

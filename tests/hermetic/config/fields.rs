@@ -222,6 +222,19 @@ async fn a_scope_joins_buckets() {
 }
 
 #[test]
+fn one_slot_is_set() {
+    for (said, set) in [("", false), ("one_slot = false,", false), ("one_slot = true,", true)] {
+        let text = format!(
+            "policy = [{{ name = 'api', otherwise = true, {said} limit = [\
+             {{ name = 'a', key = 'ip', quota = '20/s' }}] }}]"
+        );
+        let policies = config::from_toml(&text, &extractors()).unwrap();
+        let limit = format!("{:?}", policies.policy("api").unwrap().limit("a"));
+        assert!(limit.contains(&format!("one_slot: {set}")), "{said} {limit}");
+    }
+}
+
+#[test]
 fn a_lease_is_set() {
     let text = "policy = [{ name = 'api', otherwise = true, limit = [\
                 { name = 'a', key = 'ip', quota = '20/s', lease = 5 }] }]";

@@ -186,6 +186,9 @@ fn what_changed_is_told_by_name() {
     let same = Changes::between(&old, &read(&[one("c", "# the same"), one("b", ""), one("a", "")]));
     assert!(same.is_empty());
     assert_eq!(same.to_string(), "nothing");
+    let together = one("a", "").replace("routes", "one_slot = true\nroutes");
+    let together = Changes::between(&read(&[one("a", "")]), &read(&[together]));
+    assert_eq!(together.to_string(), "changed: a");
     // Where addresses come from is a part of each policy.
     let moved = read(&["[client_ip]\nipv6_prefix = 48\n".into(), one("a", "")]);
     assert_eq!(Changes::between(&read(&[one("a", "")]), &moved).changed, ["a"]);

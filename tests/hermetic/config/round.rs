@@ -18,6 +18,7 @@ ipv6_prefix = 56
 [[policy]]
 name = "login"
 routes = ["POST /login", "/in"]
+one_slot = true
 on_missing_key = "reject:403"
 on_failure = { misconfigured = "deny", otherwise = "local:0.5" }
 deny = { addresses = ["192.0.2.0/24"] }

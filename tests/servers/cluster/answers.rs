@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use tokio::task::JoinSet;
 use tollgate::{Quota, Store as _, store::Refund};
 
-use super::{PLENTY, admitted, builder, connect, hit, look, take, taken};
+use super::{PLENTY, admitted, builder, connect, hit, take, taken};
 use crate::support::cluster::Cluster;
 
 const CAPACITY: u64 = 10;
@@ -91,23 +91,6 @@ async fn a_part_of_the_store_is_a_node() {
         let other = &keys[0];
         same((other, store.shard(other.as_bytes())));
     }
-}
-
-#[tokio::test]
-async fn a_store_in_one_slot_charges_all_identities_in_one_call() {
-    let cluster = Cluster::shared().await;
-    let store = builder(&cluster).one_slot().connect().await.expect("a cluster");
-    let keys: Vec<String> = (0..8).map(|at| format!("{{k{at}}}:x")).collect();
-    let hits: Vec<_> = keys.iter().map(|key| hit(key, Quota::per_day(2))).collect();
-    let parts: HashSet<u32> = keys.iter().map(|key| store.shard(key.as_bytes())).collect();
-    assert_eq!(parts.len(), 1);
-    for expected in [true, true, false] {
-        let answer = store.acquire(&hits).await.expect("an answer");
-        assert_eq!(admitted(&answer), expected);
-    }
-    let looks: Vec<_> = hits.iter().map(look).collect();
-    let answer = store.acquire(&looks).await.expect("an answer");
-    assert!(answer.standings.iter().all(|standing| standing.remaining() == 0));
 }
 
 #[tokio::test]

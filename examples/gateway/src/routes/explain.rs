@@ -119,7 +119,8 @@ impl Routes {
     fn policy(&self, out: &mut String, name: &str) -> fmt::Result {
         let mut policies = self.config.file.policy.iter().map(Spanned::get_ref);
         let Some(policy) = policies.find(|policy| policy.name == name) else { return Ok(()) };
-        writeln!(out, "policy      {name}{}", on_failure(policy))?;
+        let one_slot = if policy.one_slot { ", in one slot" } else { "" };
+        writeln!(out, "policy      {name}{}{one_slot}", on_failure(policy))?;
         policy.limits.iter().try_for_each(|limit| of_limit(out, limit))
     }
 }

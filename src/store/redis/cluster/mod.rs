@@ -80,7 +80,7 @@ impl Cluster {
     ) -> Result<Self, StoreError> {
         let seeds = url::check(infos)?;
         let like = seeds[0].1.clone();
-        let prefix = builder.full_prefix();
+        let prefix = builder.prefix.clone();
         let (connections, deadline) = (builder.connections, builder.deadline);
         let connect_timeout = builder.connect_timeout;
         Ok(Self {

@@ -8,10 +8,10 @@ const TABLE: [u16; 256] = table();
 
 /// The slot of the state of this name, behind the store's prefix.
 pub(super) fn slot(prefix: &str, name: &[u8]) -> u16 {
-    // A prefix has no braces, or has all of it in braces.
-    let crc = match (tag(prefix.as_bytes()), tag(name)) {
-        (Some(tag), _) | (None, Some(tag)) => crc(0, tag),
-        (None, None) => crc(crc(crc(0, prefix.as_bytes()), b":"), name),
+    // A prefix has no braces.
+    let crc = match tag(name) {
+        Some(tag) => crc(0, tag),
+        None => crc(crc(crc(0, prefix.as_bytes()), b":"), name),
     };
     crc % SLOTS
 }

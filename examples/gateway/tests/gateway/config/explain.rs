@@ -27,6 +27,12 @@ policy      orders, on failure local:0.25
 upstream    main, demo:
 "
     );
+    let together = Folder::new(&whole().replace("one_slot = false", "one_slot = true"));
+    let orders = explain(&together, "PUT", "/shops/acme/orders");
+    assert!(
+        orders.contains("policy      orders, on failure local:0.25, in one slot\n"),
+        "{orders}"
+    );
     let stock = explain(&folder, "POST", "/shops/acme/stock/a/b");
     assert!(stock.starts_with("route       GET,POST /shops/{shop}/stock/{*path}\n"), "{stock}");
     // Another method is another route.
