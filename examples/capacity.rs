@@ -5,7 +5,7 @@
 //! cargo run --example capacity -- requests=500000 keys=10000 lease=20
 //! ```
 
-use std::{env, error::Error, fmt};
+use std::{env, fmt, process::ExitCode};
 
 /// Processor time of a shard for one call with one limit, and for each further limit of the same key, in
 /// microseconds: by `cargo bench --bench cluster`, on a machine whose clock says little about yours. Measure
@@ -21,6 +21,21 @@ const BUCKET: f64 = 149.0;
 const BUSY: f64 = 0.5;
 /// What the server may use for keys, so that it can rewrite, grow its tables and meet floods.
 const FULL: f64 = 0.5;
+
+/// What may be told of a load, and within which bounds, so that all that is told is a number.
+const NAMES: [(&str, f64, f64); 7] = [
+    ("requests", 1.0, 1e9),
+    ("keys", 1.0, 1e12),
+    ("limits", 1.0, 64.0),
+    ("identities", 1.0, 64.0),
+    ("lease", 0.0, 1e6),
+    ("hottest", 0.0, 1.0),
+    ("memory", 0.1, 1e5),
+];
+
+fn bounds(name: &str) -> Option<(f64, f64)> {
+    NAMES.iter().find(|(known, ..)| *known == name).map(|(_, least, most)| (*least, *most))
+}
 
 /// A load.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,37 +73,42 @@ impl Load {
     fn read(args: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut load = Self::new();
         for arg in args {
-            let fault = || format!("{arg:?}: it must be a name and a number, as `requests=50000`");
-            let (name, number) = arg.split_once('=').ok_or_else(fault)?;
-            let number: f64 = number.replace('_', "").parse().map_err(|_| fault())?;
-            if !(number.is_finite() && number >= 0.0) {
-                return Err(fault());
-            }
-            let field = match name {
-                "requests" => &mut load.requests,
-                "keys" => &mut load.keys,
-                "limits" => &mut load.limits,
-                "identities" => &mut load.identities,
-                "lease" => &mut load.lease,
-                "hottest" => &mut load.hottest,
-                "memory" => &mut load.memory,
-                _ => {
-                    return Err(format!(
-                        "there is no {name:?}; there are requests, keys, limits, identities, lease, \
-                         hottest (a share, such as 0.1) and memory (GB of a shard)"
-                    ));
-                }
-            };
-            *field = number;
+            let (name, text) = arg.split_once('=').ok_or_else(|| {
+                format!("{arg:?}: it must be a name and a number, as in `requests=50000`")
+            })?;
+            let (least, most) = bounds(name).ok_or_else(|| {
+                format!(
+                    "there is no {name:?}; there are {}",
+                    NAMES.map(|(name, ..)| name).join(", ")
+                )
+            })?;
+            let number = text.replace('_', "").parse::<f64>().ok();
+            // No comparison holds for what is not a number.
+            let number =
+                number.filter(|number| (least..=most).contains(number)).ok_or_else(|| {
+                    format!("{name}={text}: it must be a number from {least} to {most}")
+                })?;
+            *load.field(name) = number;
         }
-        if load.identities > load.limits || load.identities < 1.0 || load.hottest > 1.0 {
-            return Err(
-                "there is at least one identity, and at most as many as limits; the hottest key \
-                        has at most all requests"
-                    .to_owned(),
-            );
+        let Self { limits, identities, .. } = load;
+        if identities > limits {
+            return Err(format!(
+                "identities={identities}: it must be at most limits, which is {limits}"
+            ));
         }
         Ok(load)
+    }
+
+    fn field(&mut self, name: &str) -> &mut f64 {
+        match name {
+            "requests" => &mut self.requests,
+            "keys" => &mut self.keys,
+            "limits" => &mut self.limits,
+            "identities" => &mut self.identities,
+            "lease" => &mut self.lease,
+            "hottest" => &mut self.hottest,
+            _ => &mut self.memory,
+        }
     }
 
     fn needs(self) -> Needs {
@@ -148,10 +168,17 @@ impl fmt::Display for Needs {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let load = Load::read(env::args().skip(1))?;
-    println!("{}", load.needs());
-    Ok(())
+fn main() -> ExitCode {
+    match Load::read(env::args().skip(1)) {
+        Ok(load) => {
+            println!("{}", load.needs());
+            ExitCode::SUCCESS
+        }
+        Err(fault) => {
+            eprintln!("capacity: {fault}");
+            ExitCode::from(2)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -190,10 +217,40 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told() {
-        for wrong in ["requests", "requests=many", "requests=-1", "keys=inf", "colour=1"] {
-            assert!(load(wrong).unwrap_err().contains("there") || load(wrong).is_err(), "{wrong}");
+    fn what_cannot_be_is_told_with_its_bounds() {
+        for (wrong, says) in [
+            ("requests", "`requests=50000`"),
+            ("colour=1", "there is no \"colour\"; there are requests, keys"),
+            ("Memory=1", "there is no \"Memory\""),
+            ("requests=many", "requests=many: it must be a number from 1 to 1000000000"),
+            ("requests=", "requests=: it must be"),
+            ("requests=-1", "requests=-1: it must be"),
+            ("requests=0", "requests=0: it must be"),
+            ("keys=inf", "keys=inf: it must be"),
+            ("keys=1e300", "keys=1e300: it must be a number from 1 to 1000000000000"),
+            ("limits=65", "limits=65: it must be a number from 1 to 64"),
+            ("identities=0", "identities=0: it must be"),
+            ("limits=1 identities=2", "identities=2: it must be at most limits, which is 1"),
+            ("lease=-0.1", "lease=-0.1: it must be a number from 0"),
+            ("hottest=2", "hottest=2: it must be a number from 0 to 1"),
+            ("hottest=NaN", "hottest=NaN: it must be"),
+            ("memory=0", "memory=0: it must be a number from 0.1 to 100000"),
+        ] {
+            let fault = load(wrong).unwrap_err();
+            assert!(fault.contains(says), "{wrong}: {fault}");
         }
-        assert!(load("limits=1 identities=2").is_err() && load("hottest=2").is_err());
+    }
+
+    #[test]
+    fn all_that_can_be_told_comes_to_numbers() {
+        for (name, least, most) in NAMES {
+            for value in [least, most] {
+                let limits = if name == "identities" { "limits=64 " } else { "" };
+                let needs = load(&format!("{limits}{name}={value}")).unwrap().needs();
+                let text = needs.to_string();
+                assert!(!text.contains("inf") && !text.contains("NaN"), "{name}={value}: {text}");
+                assert!(needs.shards >= 1.0, "{name}={value}: {text}");
+            }
+        }
     }
 }

@@ -3,8 +3,11 @@
 #![cfg(test)]
 
 mod answers;
+mod clocks;
 mod events;
 mod exact;
+mod names;
+mod numbers;
 mod one_slot;
 mod redirections;
 mod several;

@@ -7,6 +7,9 @@ mod batches;
 mod books;
 mod breaker;
 #[cfg(any(feature = "redis-cluster", feature = "redis-sentinel"))]
+#[path = "../clock/mod.rs"]
+mod clock;
+#[cfg(any(feature = "redis-cluster", feature = "redis-sentinel"))]
 mod clocked;
 #[cfg(feature = "redis-cluster")]
 mod cluster;
@@ -17,6 +20,8 @@ mod exact;
 mod hostile;
 mod known_keys;
 mod lua_faults;
+#[cfg(all(feature = "redis-cluster", feature = "redis-sentinel"))]
+mod mistaken;
 mod outage;
 mod overload;
 mod own_thread;

@@ -59,7 +59,7 @@ impl Cluster {
 
     /// Starts so many primaries, which share all slots, and replicas of them in turn.
     pub(crate) async fn start(primaries: usize, replicas: usize) -> Self {
-        Self::start_behind(Vec::new(), primaries, replicas).await
+        Self::start_as(Vec::new(), primaries, replicas, |_| Vec::new()).await
     }
 
     /// The same, with one of these before each of the nodes, which alone clients and replicas hear of.
@@ -68,9 +68,27 @@ impl Cluster {
         primaries: usize,
         replicas: usize,
     ) -> Self {
+        Self::start_as(fronts, primaries, replicas, |_| Vec::new()).await
+    }
+
+    /// The same, each node with variables of its own in its environment.
+    pub(crate) async fn start_each_in(
+        primaries: usize,
+        replicas: usize,
+        environment: impl Fn(usize) -> Vec<(&'static str, OsString)>,
+    ) -> Self {
+        Self::start_as(Vec::new(), primaries, replicas, environment).await
+    }
+
+    async fn start_as(
+        fronts: Vec<Front>,
+        primaries: usize,
+        replicas: usize,
+        environment: impl Fn(usize) -> Vec<(&'static str, OsString)>,
+    ) -> Self {
         let mut cluster = Self { nodes: Vec::new(), ids: Vec::new(), fronts };
-        for _ in 0..primaries + replicas {
-            cluster.launch().await;
+        for at in 0..primaries + replicas {
+            cluster.launch(environment(at)).await;
         }
         for at in 0..primaries {
             let bound = |at: usize| u16::try_from(usize::from(SLOTS) * at / primaries).unwrap();
@@ -102,12 +120,12 @@ impl Cluster {
         self.nodes[at].command(&command);
     }
 
-    async fn launch(&mut self) -> usize {
+    async fn launch(&mut self, environment: Vec<(&'static str, OsString)>) -> usize {
         let front = self.fronts.get(self.nodes.len());
         let announced = front.map(|front| front.port().to_string());
         let announce = announced.iter().flat_map(|port| ["--cluster-announce-port", port]);
         let options: Vec<&str> = OPTIONS.into_iter().chain(announce).collect();
-        let node = RedisServer::start_with(&options).await;
+        let node = RedisServer::start_in(&options, environment).await;
         if let Some(front) = front {
             front.lead_to(node.port());
         }
@@ -237,7 +255,7 @@ impl Cluster {
 
     /// Adds a primary without slots.
     pub(crate) async fn add(&mut self) -> usize {
-        let at = self.launch().await;
+        let at = self.launch(Vec::new()).await;
         self.meet(at);
         self.until("all know the new node", |cluster| cluster.all_know_all()).await;
         self.settled().await;

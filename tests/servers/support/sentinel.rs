@@ -1,6 +1,7 @@
 //! A primary with two replicas, and three sentinels that watch them.
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
     path::Path,
     time::{Duration, Instant},
@@ -36,18 +37,32 @@ pub(crate) struct Topology {
 
 impl Topology {
     pub(crate) async fn start() -> Self {
-        Self::start_behind(Vec::new()).await
+        Self::start_as(Vec::new(), |_| Vec::new()).await
     }
 
     /// The same, with one of these before each of the servers, which alone others hear of.
     pub(crate) async fn start_behind(fronts: Vec<Front>) -> Self {
+        Self::start_as(fronts, |_| Vec::new()).await
+    }
+
+    /// The same, each server with variables of its own in its environment.
+    pub(crate) async fn start_each_in(
+        environment: impl Fn(usize) -> Vec<(&'static str, OsString)>,
+    ) -> Self {
+        Self::start_as(Vec::new(), environment).await
+    }
+
+    async fn start_as(
+        fronts: Vec<Front>,
+        environment: impl Fn(usize) -> Vec<(&'static str, OsString)>,
+    ) -> Self {
         let mut servers = Vec::new();
         for at in 0..3 {
             let front = fronts.get(at);
             let announced = front.map(|front| front.port().to_string());
             let announce = announced.iter().flat_map(|port| ["--replica-announce-port", port]);
             let options = ["--repl-diskless-sync-delay", "0"].into_iter().chain(announce);
-            let server = RedisServer::start_with(&options.collect::<Vec<_>>()).await;
+            let server = RedisServer::start_in(&options.collect::<Vec<_>>(), environment(at)).await;
             if let Some(front) = front {
                 front.lead_to(server.port());
             }
