@@ -1,6 +1,7 @@
 //! A Redis Cluster of a test's own.
 
 use std::{
+    ffi::OsString,
     sync::{Arc, Weak},
     time::{Duration, Instant},
 };
