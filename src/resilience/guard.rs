@@ -1,4 +1,4 @@
-use std::{fmt, pin::Pin, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, pin::Pin, sync::Arc, time::Duration};
 
 use super::Monitor;
 use crate::store::{Hit, Refund, Reply, Store, StoreError, StoreErrorKind, Tickets, Watch};
@@ -84,6 +84,10 @@ impl Store for Guard {
 
     fn shard(&self, key: &[u8]) -> u32 {
         self.store.shard(key)
+    }
+
+    fn shard_name(&self, shard: u32) -> Option<Cow<'_, str>> {
+        self.store.shard_name(shard)
     }
 
     fn lateness(&self) -> Duration {

@@ -150,12 +150,13 @@ impl Monitor {
         telemetry::breaker_is(state.place());
         // Where there is one part only, its number says nothing.
         let parts = self.circuits.as_ref().is_some_and(Circuits::are_several);
-        let shard = parts.then_some(shard);
+        let name = self.store.shard_name(shard);
+        let (shard, name) = (parts.then_some(shard), name.as_deref());
         match flip {
-            Flip::Opened(why, pause) => telemetry::breaker_opened(shard, why, pause),
-            Flip::Probing => telemetry::breaker_probes(shard),
-            Flip::StillOpen => telemetry::breaker_still_open(shard),
-            Flip::Closed => telemetry::breaker_closed(shard),
+            Flip::Opened(why, pause) => telemetry::breaker_opened(shard, name, why, pause),
+            Flip::Probing => telemetry::breaker_probes(shard, name),
+            Flip::StillOpen => telemetry::breaker_still_open(shard, name),
+            Flip::Closed => telemetry::breaker_closed(shard, name),
         }
         if matches!(flip, Flip::Closed) && state == BreakerState::Closed {
             // The line that says so serves for the failures that came before.

@@ -10,13 +10,16 @@ pub struct StoreError {
     source: Option<Arc<dyn Error + Send + Sync>>,
     /// One more than its number.
     shard: Option<NonZeroU32>,
+    /// How many bytes the address of the server that it is about takes at the start of the message. Replies are
+    /// small as long as errors are.
+    place: u16,
 }
 
 impl StoreError {
     /// An error of this kind; the message should not name keys.
     #[must_use]
     pub fn new(kind: StoreErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind, message: message.into(), source: None, shard: None }
+        Self { kind, message: message.into(), source: None, shard: None, place: 0 }
     }
 
     /// The same error, with what caused it.
@@ -40,6 +43,40 @@ impl StoreError {
             Some(shard) => Some(shard.get() - 1),
             None => None,
         }
+    }
+
+    /// The same error, about the server at this address, unless it names one already.
+    #[allow(dead_code, reason = "only stores over servers have addresses")]
+    pub(crate) fn about(mut self, place: Option<&Arc<str>>) -> Self {
+        if self.place == 0
+            && let Some(place) = place
+            && let Ok(length) = u16::try_from(place.len() + 2)
+        {
+            self.message = format!("{place}: {}", self.message).into();
+            self.place = length;
+        }
+        self
+    }
+
+    /// The same error, of another kind.
+    #[allow(dead_code, reason = "only stores over several servers judge what one says")]
+    pub(crate) const fn turned(mut self, kind: StoreErrorKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// The same error about the same server, in other words.
+    #[allow(dead_code, reason = "only stores over several servers judge what one says")]
+    pub(crate) fn saying(mut self, message: &str) -> Self {
+        let place = self.message.get(..usize::from(self.place)).unwrap_or_default();
+        self.message = format!("{place}{message}").into();
+        self
+    }
+
+    /// What it says but for its kind, for an error that it leads to.
+    #[allow(dead_code, reason = "only stores over several servers ask one after another")]
+    pub(crate) fn words(&self) -> &str {
+        &self.message
     }
 
     /// The kind of failure.

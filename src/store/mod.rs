@@ -6,7 +6,7 @@ mod memory;
 pub mod redis;
 mod reply;
 
-use std::{fmt, pin::Pin, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, pin::Pin, sync::Arc, time::Duration};
 
 use smallvec::SmallVec;
 
@@ -128,11 +128,17 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Which part of the store keeps the state of this name. A part fails by itself, and has a breaker of
     /// its own, so that those of others are asked all the same. Numbers are small, and that of one part
-    /// stays, as long as there is the store; the part of a name may change. An error of one part says [which](StoreError::at); another one
+    /// stays while there is the part, and for a while longer; the part of a name may change. An error of one part says [which](StoreError::at); another one
     /// counts against all that the call went to. Default: there is one part, of the number 0; several have
     /// numbers from 1.
     fn shard(&self, _key: &[u8]) -> u32 {
         0
+    }
+
+    /// What a part is known by to those who run the store, such as the address of its server, for logs. Never
+    /// a user, a password or a key. Default: nothing.
+    fn shard_name(&self, _shard: u32) -> Option<Cow<'_, str>> {
+        None
     }
 
     /// How late this process was, in all, in what replies wait for: in sending what is asked, and in
@@ -173,6 +179,10 @@ macro_rules! delegate {
 
             fn shard(&self, key: &[u8]) -> u32 {
                 (**self).shard(key)
+            }
+
+            fn shard_name(&self, shard: u32) -> Option<Cow<'_, str>> {
+                (**self).shard_name(shard)
             }
 
             fn lateness(&self) -> Duration {

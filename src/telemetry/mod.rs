@@ -107,26 +107,32 @@ pub(crate) fn breaker_is(state: u8) {
     meters::breaker(state);
 }
 
-/// The breaker opens, for so many microseconds at first; of several, that of this part of the store.
-pub(crate) fn breaker_opened(shard: Option<u32>, why: &'static str, pause: u64) {
-    tracing::warn!(target: TARGET, shard, millis = pause / 1_000,
+/// The breaker opens, for so many microseconds at first; of several, that of this part of the store, which
+/// is known by a name.
+pub(crate) fn breaker_opened(
+    shard: Option<u32>,
+    name: Option<&str>,
+    why: &'static str,
+    pause: u64,
+) {
+    tracing::warn!(target: TARGET, shard, name, millis = pause / 1_000,
         "the breaker opens, as the store does not serve: {why}; policies apply their `on_failure`"
     );
 }
 
 /// One request is to find out whether the store answers again.
-pub(crate) fn breaker_probes(shard: Option<u32>) {
-    tracing::debug!(target: TARGET, shard, "the breaker is half open: one request asks the store");
+pub(crate) fn breaker_probes(shard: Option<u32>, name: Option<&str>) {
+    tracing::debug!(target: TARGET, shard, name, "the breaker is half open: one request asks the store");
 }
 
 /// It did not.
-pub(crate) fn breaker_still_open(shard: Option<u32>) {
-    tracing::debug!(target: TARGET, shard, "the breaker stays open");
+pub(crate) fn breaker_still_open(shard: Option<u32>, name: Option<&str>) {
+    tracing::debug!(target: TARGET, shard, name, "the breaker stays open");
 }
 
 /// The store answers again, so that all requests go to it.
-pub(crate) fn breaker_closed(shard: Option<u32>) {
-    tracing::info!(target: TARGET, shard, "the breaker closes: the store answers again");
+pub(crate) fn breaker_closed(shard: Option<u32>, name: Option<&str>) {
+    tracing::info!(target: TARGET, shard, name, "the breaker closes: the store answers again");
 }
 
 /// The source of keys for tokens begins to fail.

@@ -5,6 +5,8 @@
 mod answers;
 mod events;
 mod exact;
+mod names;
+mod numbers;
 mod redirections;
 mod several;
 mod told;

@@ -15,6 +15,8 @@ mod exact;
 mod hostile;
 mod known_keys;
 mod lua_faults;
+#[cfg(all(feature = "redis-cluster", feature = "redis-sentinel"))]
+mod mistaken;
 mod outage;
 mod overload;
 mod own_thread;

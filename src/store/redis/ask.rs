@@ -12,16 +12,26 @@ impl Node {
         match self.pulse.within(self.deadline, self.ask(call, &mut used)).await {
             Ok(answer) => answer,
             Err(WasLate(late)) => {
-                let error = self.timeout();
+                let mut error = self.late();
                 if let Some(link) = used {
+                    error = link.named(error);
                     self.slots.timed_out(&link, &error, requests, late);
                 }
-                Err(error)
+                Err(self.named(error))
             }
         }
     }
 
     pub(super) fn timeout(&self) -> StoreError {
+        self.named(self.late())
+    }
+
+    /// The same error, about this server, unless it is about another one.
+    pub(super) fn named(&self, error: StoreError) -> StoreError {
+        error.about(self.slots.place().as_ref())
+    }
+
+    fn late(&self) -> StoreError {
         StoreError::new(
             StoreErrorKind::Timeout,
             format!("no answer from Redis within {:?}", self.deadline),
@@ -71,7 +81,7 @@ impl Node {
             let mut link = used.insert(link).clone();
             if idle && let Err(cause) = link.send(&redis::cmd("PING")).await {
                 let dropped = cause.is_unrecoverable_error();
-                let error = error::classify(cause);
+                let error = link.named(error::classify(cause));
                 if dropped {
                     self.slots.broken(&link, &error, true);
                     continue;
@@ -84,7 +94,7 @@ impl Node {
     pub(super) fn failed(&self, link: &Link, cause: RedisError) -> StoreError {
         let fatal = error::breaks_connection(&cause);
         let dropped = cause.is_unrecoverable_error();
-        let error = error::classify(cause);
+        let error = link.named(error::classify(cause));
         if fatal {
             self.slots.broken(link, &error, dropped);
         } else if error.kind() == StoreErrorKind::Timeout {

@@ -23,6 +23,12 @@ pub(super) fn is_no_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
 
+/// The server is another one than it was taken for, or too old.
+pub(super) fn is_unknown_command(error: &RedisError) -> bool {
+    let detail = error.detail().unwrap_or_default().to_ascii_lowercase();
+    detail.starts_with("unknown command") || detail.starts_with("unknown subcommand")
+}
+
 /// Whether a new connection may serve better than the one that had this error: it broke, it leads to
 /// a server that was demoted, or it is not authenticated.
 pub(super) fn breaks_connection(error: &RedisError) -> bool {
@@ -72,7 +78,7 @@ pub(super) fn connecting(error: PoolError, way: &Way) -> StoreError {
     match error {
         PoolError::Backend(cause) if cause.is_io_error() || closed(&cause) => {
             let hint = if way.transport == Transport::Tcp && closed(&cause) {
-                "; the URL of a server with TLS has `rediss://`"
+                "; the URL of a server with TLS begins with `rediss`, as in `rediss://`"
             } else {
                 ""
             };
@@ -80,8 +86,7 @@ pub(super) fn connecting(error: PoolError, way: &Way) -> StoreError {
                 return misconfigured(one_line(&message)).with_source(cause);
             }
             let text = one_line(&cause.to_string());
-            let message = format!("Redis{}: {text}{hint}", way.place);
-            StoreError::new(kind(&cause), message).with_source(cause)
+            StoreError::new(kind(&cause), format!("Redis: {text}{hint}")).with_source(cause)
         }
         other => pool(other),
     }

@@ -177,6 +177,11 @@ pub(super) trait Gate: Clone + Send + Sync + 'static {
         error
     }
 
+    /// The same error, about who has answered this request in a form that cannot be.
+    fn misread(&self, _request: &Request, error: StoreError) -> StoreError {
+        self.node().named(error)
+    }
+
     /// What is answered to the request that goes out alone.
     fn ask(&self, request: &Request) -> impl Future<Output = Result<Value, StoreError>> + Send;
 
@@ -220,7 +225,8 @@ pub(super) struct Alone<G: Gate>(pub(super) G);
 
 impl<G: Gate> Alone<G> {
     pub(super) async fn ask(&self, request: &Request) -> Result<Answer, StoreError> {
-        request.read(&self.0.ask(request).await?)
+        let answer = request.read(&self.0.ask(request).await?);
+        answer.map_err(|error| self.0.misread(request, error))
     }
 }
 
@@ -242,7 +248,7 @@ impl Gate for Arc<Node> {
     async fn ask_for(&self, batch: Vec<Waiting>) {
         let call = Call::acquire(batch.iter().map(|waiting| &waiting.request));
         let outcome = self.call(&call, batch.len()).await;
-        distribute(batch, outcome);
+        distribute(self, batch, outcome);
     }
 }
 
@@ -253,10 +259,17 @@ impl Waiting {
     }
 }
 
-pub(super) fn distribute(batch: Vec<Waiting>, outcome: Result<Value, StoreError>) {
+pub(super) fn distribute(
+    gate: &impl Gate,
+    batch: Vec<Waiting>,
+    outcome: Result<Value, StoreError>,
+) {
     let hits = batch.iter().map(|waiting| waiting.request.hits().len()).sum();
     let answers = match &outcome {
-        Ok(value) => wire::answers(value, hits),
+        Ok(value) => wire::answers(value, hits).map_err(|error| match batch.first() {
+            Some(first) => gate.misread(&first.request, error),
+            None => error,
+        }),
         Err(error) => Err(error.clone()),
     };
     match answers {
@@ -265,6 +278,7 @@ pub(super) fn distribute(batch: Vec<Waiting>, outcome: Result<Value, StoreError>
                 let (own, rest) = values.split_at(waiting.request.hits().len());
                 values = rest;
                 let answer = waiting.request.answer(now, own);
+                let answer = answer.map_err(|error| gate.misread(&waiting.request, error));
                 waiting.answer(answer);
             }
         }

@@ -4,7 +4,9 @@ use deadpool_redis::redis::{self, Pipeline, RedisError, Value, aio::MultiplexedC
 
 use super::{
     error::{self, misconfigured},
+    mode::Mode,
     script::{ACQUIRE, REFUND},
+    url::Way,
     wire,
 };
 use crate::store::StoreError;
@@ -13,7 +15,10 @@ use crate::store::StoreError;
 const LEAST: (u32, u32) = (6, 2);
 
 /// Loads the scripts, and makes sure that they can be called.
-pub(super) async fn greet(connection: &mut MultiplexedConnection) -> Result<(), StoreError> {
+pub(super) async fn greet(
+    connection: &mut MultiplexedConnection,
+    way: &Way,
+) -> Result<(), StoreError> {
     // A server that wants a password first closes on a text as long as the script, without a word
     // about the password.
     let ping = connection.send_packed_command(&redis::cmd("PING")).await;
@@ -35,6 +40,9 @@ pub(super) async fn greet(connection: &mut MultiplexedConnection) -> Result<(), 
         return Err(wire::unexpected());
     };
 
+    if Mode::told(hello) == Some(Mode::Sentinel) {
+        return Err(Mode::Sentinel.instead_of("a server with data", way));
+    }
     let version = match (version(hello), hello) {
         (None, Value::ServerError(_)) => info(connection).await?,
         (version, _) => version,
@@ -96,8 +104,7 @@ pub(super) fn text(value: &Value) -> Option<&str> {
 
 /// An error for a command that was refused.
 fn lacks(name: &str, version: Option<&Version>, cause: RedisError) -> StoreError {
-    let detail = cause.detail().unwrap_or_default().to_ascii_lowercase();
-    if !detail.starts_with("unknown command") && !detail.starts_with("unknown subcommand") {
+    if !error::is_unknown_command(&cause) {
         return error::classify(cause);
     }
     let server = version.map(|version| format!(", Redis {},", version.text)).unwrap_or_default();

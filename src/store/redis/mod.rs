@@ -9,6 +9,7 @@ mod cluster;
 mod error;
 mod gather;
 mod greeting;
+mod mode;
 mod node;
 mod origin;
 mod parameters;
@@ -27,7 +28,7 @@ mod url;
 mod wire;
 mod worker;
 
-use std::{fmt, pin::Pin, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, pin::Pin, sync::Arc, time::Duration};
 
 use deadpool_redis::{Pool, redis::Value};
 use tokio::{runtime::Handle, task};
@@ -228,6 +229,13 @@ impl Store for RedisStore {
         }
     }
 
+    fn shard_name(&self, shard: u32) -> Option<Cow<'_, str>> {
+        match &self.0 {
+            Servers::One(node) => Some(node.slots.place()?.to_string().into()),
+            Servers::Cluster(cluster) => Some(cluster.place(shard)?.to_string().into()),
+        }
+    }
+
     fn shutdown(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         match &self.0 {
             Servers::One(node) => node.slots.close(),
@@ -245,7 +253,9 @@ fn run(
 ) -> Reply<()> {
     pulse::rouse(node);
     let node = Arc::clone(node);
-    Reply::later(async move { read(&node.call(&call, 1).await?) })
+    Reply::later(
+        async move { read(&node.call(&call, 1).await?).map_err(|error| node.named(error)) },
+    )
 }
 
 fn check_runtime() -> Result<(), StoreError> {

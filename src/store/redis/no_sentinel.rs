@@ -1,5 +1,7 @@
 //! Without Sentinel.
 
+use std::sync::Arc;
+
 use super::{builder::RedisStoreBuilder, origin::Opened, url};
 use crate::store::StoreError;
 
@@ -48,7 +50,15 @@ impl Sentinels {
         match *self {}
     }
 
-    pub(super) const fn place(&self) -> &str {
+    pub(super) const fn whose(&self) -> &str {
+        match *self {}
+    }
+
+    pub(super) const fn hint(&self) -> &'static str {
+        match *self {}
+    }
+
+    pub(super) const fn place(&self) -> Option<Arc<str>> {
         match *self {}
     }
 }

@@ -39,10 +39,10 @@ pub(super) fn enter<G: Gate>(gate: G, request: Request) -> Reply {
                 }
             })
         }
-        Entry::Full => Reply::now(Err(gate.blame(StoreError::new(
+        Entry::Full => Reply::now(Err(gate.blame(gate.node().named(StoreError::new(
             StoreErrorKind::Overloaded,
             "too many requests wait for Redis",
-        )))),
+        ))))),
     }
 }
 

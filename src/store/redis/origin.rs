@@ -1,6 +1,6 @@
 //! Where connections come from.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use deadpool_redis::{
     Connection, Manager, Pool, Runtime,
@@ -10,7 +10,7 @@ use deadpool_redis::{
 use super::{
     error::{self, misconfigured},
     sentinel::Sentinels,
-    url::{Transport, Way},
+    url::Way,
 };
 use crate::store::{StoreError, StoreErrorKind};
 
@@ -26,27 +26,41 @@ pub(super) struct Server {
     way: Way,
 }
 
-/// A connection, and which of the servers that were primaries one after another it leads to.
-pub(super) type Opened = (MultiplexedConnection, u64);
+/// A connection that was made.
+pub(super) struct Opened {
+    pub(super) connection: MultiplexedConnection,
+    /// Which of the servers that were primaries one after another it leads to, where sentinels name them.
+    pub(super) generation: u64,
+    pub(super) way: Way,
+}
 
 impl Origin {
     pub(super) async fn connect(&self) -> Result<Opened, StoreError> {
         match self {
-            Self::Server(server) => Ok((Connection::take(server.connect().await?), 0)),
+            Self::Server(server) => server.open().await,
             Self::Sentinels(sentinels) => sentinels.connect().await,
         }
     }
 
     /// The error of an attempt to connect that took longer than this.
     pub(super) fn late(&self, limit: Duration) -> StoreError {
-        let (place, hint) = match self {
-            Self::Server(server) => server.place(),
-            Self::Sentinels(sentinels) => (sentinels.place(), ""),
+        let (whose, hint) = match self {
+            Self::Server(server) => ("", server.way.hint()),
+            Self::Sentinels(sentinels) => (sentinels.whose(), sentinels.hint()),
         };
         StoreError::new(
             StoreErrorKind::Timeout,
-            format!("no connection to Redis{place} within {limit:?}{hint}"),
+            format!("no connection to Redis{whose} within {limit:?}{hint}"),
         )
+        .about(self.place().as_ref())
+    }
+
+    /// Where the server is, if that is known.
+    pub(super) fn place(&self) -> Option<Arc<str>> {
+        match self {
+            Self::Server(server) => server.way.place.clone(),
+            Self::Sentinels(sentinels) => sentinels.place(),
+        }
     }
 }
 
@@ -70,13 +84,21 @@ impl Server {
     }
 
     pub(super) async fn connect(&self) -> Result<Connection, StoreError> {
-        self.pool.get().await.map_err(|cause| error::connecting(cause, &self.way))
+        let connection = self.pool.get().await;
+        connection.map_err(|cause| self.named(error::connecting(cause, &self.way)))
     }
 
-    fn place(&self) -> (&str, &'static str) {
-        let Way { transport, place } = &self.way;
-        // A server without TLS waits for the end of what it takes for a command.
-        let hint = if *transport == Transport::Tls { "; is TLS spoken there?" } else { "" };
-        (place, hint)
+    pub(super) async fn open(&self) -> Result<Opened, StoreError> {
+        let connection = Connection::take(self.connect().await?);
+        Ok(Opened { connection, generation: 0, way: self.way.clone() })
+    }
+
+    /// The same error, about this server.
+    pub(super) fn named(&self, error: StoreError) -> StoreError {
+        error.about(self.way.place.as_ref())
+    }
+
+    pub(super) const fn way(&self) -> &Way {
+        &self.way
     }
 }

@@ -52,7 +52,8 @@ pub(super) enum State {
     Empty,
     /// A connection is being made, and it is worth waiting for it.
     Connecting,
-    Ready(MultiplexedConnection),
+    /// With the address that it leads to, if that is known.
+    Ready(MultiplexedConnection, Option<Arc<str>>),
     /// The last attempt failed, or the connection did; attempts go on in the background.
     Down(StoreError),
 }
@@ -75,6 +76,14 @@ impl Link {
             value => Ok(value),
         }
     }
+
+    /// The same error, about the server that it leads to.
+    pub(super) fn named(&self, error: StoreError) -> StoreError {
+        match &*self.state {
+            State::Ready(_, place) => error.about(place.as_ref()),
+            _ => error,
+        }
+    }
 }
 
 impl Slot {
@@ -95,7 +104,7 @@ impl Slot {
     /// The connection, if there is one.
     pub(super) fn ready(&self, slot: usize) -> Option<Link> {
         let state = self.state.load();
-        let State::Ready(connection) = &**state else { return None };
+        let State::Ready(connection, _) = &**state else { return None };
         let connection = connection.clone();
         let idle = self.now().saturating_sub(self.answered_at.load(Ordering::Relaxed)) > IDLE;
         Some(Link { slot, state: Arc::clone(&state), idle, connection })

@@ -52,6 +52,11 @@ impl Slots {
         self.0.slots.len()
     }
 
+    /// Where the server is, if that is known.
+    pub(super) fn place(&self) -> Option<Arc<str>> {
+        self.0.origin.place()
+    }
+
     /// Fills all slots, or fails with the first error.
     pub(super) async fn connect(&self) -> Result<(), StoreError> {
         for (at, slot) in self.0.slots.iter().enumerate() {
@@ -157,9 +162,10 @@ impl Slots {
 impl Shared {
     async fn open(&self) -> Result<Opened, StoreError> {
         let open = async {
-            let (mut connection, generation) = self.origin.connect().await?;
-            greet(&mut connection).await?;
-            Ok((connection, generation))
+            let mut opened = self.origin.connect().await?;
+            let greeted = greet(&mut opened.connection, &opened.way).await;
+            greeted.map_err(|error| error.about(opened.way.place.as_ref()))?;
+            Ok(opened)
         };
         let opened = timeout(self.connect_timeout, open).await;
         opened.unwrap_or_else(|_elapsed| Err(self.origin.late(self.connect_timeout)))
@@ -204,11 +210,11 @@ impl Duty {
         }
     }
 
-    fn succeed(mut self, (connection, generation): Opened) {
+    fn succeed(mut self, Opened { connection, generation, way }: Opened) {
         self.ended = true;
         let Some(shared) = self.shared.upgrade() else { return };
         shared.slots[self.at].generation.store(generation, Ordering::SeqCst);
-        self.finish(State::Ready(connection));
+        self.finish(State::Ready(connection, way.place));
         // It was made before the primary changed, or the others were.
         Slots(shared).renew();
     }

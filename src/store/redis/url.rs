@@ -1,11 +1,16 @@
 //! The server's URL. No error shows it, as it may hold a password.
 
+use std::sync::Arc;
+
 use deadpool_redis::redis::{
     ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisResult, io::tcp::TcpSettings,
     parse_redis_url,
 };
 
-use super::{error::misconfigured, tls};
+use super::{
+    error::{self, misconfigured},
+    tls,
+};
 use crate::store::StoreError;
 
 const TCP: [&str; 2] = ["redis", "valkey"];
@@ -100,10 +105,11 @@ pub(super) enum Transport {
 }
 
 /// The way to a server, and where that is.
+#[derive(Clone)]
 pub(super) struct Way {
     pub(super) transport: Transport,
-    /// ` at host:port`, or nothing, where somebody else's pool knows.
-    pub(super) place: Box<str>,
+    /// `host:port`, or nothing, where somebody else's pool knows.
+    pub(super) place: Option<Arc<str>>,
 }
 
 impl Way {
@@ -113,12 +119,38 @@ impl Way {
             ConnectionAddr::TcpTls { .. } => Transport::Tls,
             _ => Transport::Other,
         };
-        Self { transport, place: format!(" at {}", info.addr()).into() }
+        let place = match info.addr() {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                host_and_port(host, *port)
+            }
+            other => other.to_string(),
+        };
+        Self { transport, place: Some(error::one_line(&place).into()) }
     }
 
     pub(super) fn of_pool() -> Self {
-        Self { transport: Transport::Other, place: "".into() }
+        Self { transport: Transport::Other, place: None }
     }
+
+    /// How the URL begins of what is there, such as `+cluster`, or nothing for a single server.
+    pub(super) fn scheme(&self, of: &str) -> String {
+        let plain = if self.transport == Transport::Tls { "rediss" } else { "redis" };
+        format!("{plain}{of}://")
+    }
+
+    /// What may be wrong with a server from which nothing comes.
+    pub(super) const fn hint(&self) -> &'static str {
+        match self.transport {
+            // A server without TLS waits for the end of what it takes for a command.
+            Transport::Tls => "; is TLS spoken there?",
+            _ => "",
+        }
+    }
+}
+
+/// An address as in a URL.
+pub(super) fn host_and_port(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
 /// What the client makes of a URL, or what is wrong with its form: the client ignores what it does not

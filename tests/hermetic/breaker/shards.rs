@@ -1,12 +1,14 @@
 //! A store in several parts, each with a breaker of its own.
 
+use std::{borrow::Cow, sync::Arc};
+
 use tollgate::{
     BreakerState, Limit, Limiter, ManualClock, Quota, Store, StoreError, StoreErrorKind,
     store::{Hit, Refund, Reply},
 };
 
 use super::{MILLI, over};
-use crate::support::{Broken, Flaky, memory, secs};
+use crate::support::{Broken, Flaky, Log, memory, secs};
 
 /// Two parts, of the numbers 1 and 2: keys with an `x`, or for readiness with an odd number, are in the second.
 /// One request asks them in turn, up to the first error.
@@ -48,6 +50,10 @@ impl Store for Parts {
             key.strip_prefix(b"{ready").and_then(|rest| rest.split(|byte| *byte == b'}').next());
         let odd = number.and_then(<[u8]>::last).is_some_and(|digit| digit % 2 == 1);
         1 + u32::from(odd || key.contains(&b'x'))
+    }
+
+    fn shard_name(&self, shard: u32) -> Option<Cow<'_, str>> {
+        Some(format!("10.0.0.{shard}:7000").into())
     }
 }
 
@@ -197,4 +203,30 @@ async fn one_that_fails_leaves_the_leases_of_others() {
     }
     let asked = rig.asked()[0] - asked;
     assert!(asked < 50, "{asked} of 100 requests were asked about");
+}
+
+#[tokio::test]
+async fn the_log_says_by_name_which_one_is_not_asked() {
+    let log = Log::start();
+    let rig = Rig::new();
+    rig.open(&["x"]).await;
+    rig.parts.0[1].mend();
+    rig.clock.advance(secs(1));
+    rig.ask(&["x"]).await.unwrap();
+    let lines: Vec<String> = log.notices().into_iter().map(|line| line.1).collect();
+    for said in ["the breaker opens", "the breaker closes"] {
+        let line = lines.iter().find(|line| line.contains(said)).unwrap();
+        assert!(line.contains("10.0.0.2:7000") && line.contains("shard=2"), "{line}");
+    }
+}
+
+#[test]
+fn a_store_behind_a_pointer_has_the_same_names() {
+    let (store, _) = memory();
+    assert_eq!(store.shard_name(0), None);
+    let parts = Parts([Flaky::new(store.clone()), Flaky::new(store)]);
+    let boxed: Box<dyn Store> = Box::new(parts.clone());
+    let shared: Arc<dyn Store> = Arc::new(parts);
+    assert_eq!(boxed.shard_name(2).unwrap(), "10.0.0.2:7000");
+    assert_eq!(shared.shard_name(2).unwrap(), "10.0.0.2:7000");
 }

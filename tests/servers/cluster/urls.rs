@@ -36,7 +36,7 @@ async fn what_is_no_cluster_is_refused() {
         ("redis+cluster://", "no host"),
         ("redis+cluster://a,,b", "no host"),
         ("redis+cluster://a?x=1", "an unknown setting"),
-        (alone.as_str(), "is not a node of a cluster"),
+        (alone.as_str(), "and not a node of a cluster: its URL has `redis://`"),
     ] {
         let error = RedisStore::connect(url).await.expect_err(url);
         assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{url}: {error}");

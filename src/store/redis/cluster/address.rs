@@ -2,6 +2,8 @@ use std::fmt;
 
 use deadpool_redis::redis::{ConnectionAddr, ConnectionInfo};
 
+use crate::store::redis::url;
+
 /// Where a node listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Address {
@@ -55,6 +57,6 @@ impl Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
+        f.write_str(&url::host_and_port(&self.host, self.port))
     }
 }

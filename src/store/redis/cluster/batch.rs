@@ -38,6 +38,10 @@ impl Gate for Routed {
         error.at(self.member.shard)
     }
 
+    fn misread(&self, request: &Request, error: StoreError) -> StoreError {
+        self.cluster.misread(slot_of(request), error)
+    }
+
     async fn ask(&self, request: &Request) -> Result<Value, StoreError> {
         let call = Call::acquire(iter::once(request));
         let errand = Errand { slot: slot_of(request), call: &call, requests: 1 };
@@ -81,13 +85,16 @@ impl Routed {
                 drop(tokio::spawn(self.clone().ask_apart(waiting)));
             }
         } else {
-            distribute(group, outcome);
+            distribute(&self, group, outcome);
         }
     }
 
     async fn ask_apart(self, waiting: Waiting) {
         let answer = self.ask(&waiting.request).await;
-        let answer = answer.and_then(|value| waiting.request.read(&value));
+        let answer = answer.and_then(|value| {
+            let answer = waiting.request.read(&value);
+            answer.map_err(|error| self.misread(&waiting.request, error))
+        });
         waiting.answer(answer);
     }
 }

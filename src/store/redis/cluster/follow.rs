@@ -233,20 +233,17 @@ async fn send_asking(link: &mut Link, command: &Cmd) -> RedisResult<Value> {
 }
 
 fn led_on(error: StoreError) -> StoreError {
-    let message = format!("the nodes of the Redis Cluster send a request to each other: {error}");
-    again(StoreErrorKind::Unreachable, message, &error)
+    let error = error.turned(StoreErrorKind::Unreachable);
+    error.saying("the nodes of the Redis Cluster send a request to each other")
 }
 
 fn unreachable(error: StoreError) -> StoreError {
-    again(StoreErrorKind::Unreachable, error.to_string(), &error)
-}
-
-/// An error of the same part of the store.
-fn again(kind: StoreErrorKind, message: String, of: &StoreError) -> StoreError {
-    let error = StoreError::new(kind, message);
-    match of.shard() {
-        Some(shard) => error.at(shard),
-        None => error,
+    let nowhere = error.kind() == StoreErrorKind::Misconfigured;
+    let error = error.turned(StoreErrorKind::Unreachable);
+    if nowhere {
+        error.saying("the node sends a request to one whose address it does not know")
+    } else {
+        error
     }
 }
 

@@ -8,6 +8,7 @@ mod address;
 mod batch;
 mod follow;
 mod map;
+mod numbers;
 mod redirect;
 mod refresh;
 mod several;
@@ -128,7 +129,8 @@ impl Cluster {
             None => Reply::later(async move {
                 let call = Call::acquire(std::iter::once(&request));
                 let errand = Errand { slot, call: &call, requests: 1 };
-                request.read(&cluster.call(errand, None, None).await?)
+                let answer = request.read(&cluster.call(errand, None, None).await?);
+                answer.map_err(|error| cluster.misread(slot, error))
             }),
         }
     }
@@ -156,6 +158,21 @@ impl Cluster {
     /// The number of the node that serves a state, 0 while none is known.
     pub(super) fn shard(&self, key: &[u8]) -> u32 {
         self.topology.member(slot(&self.prefix, key)).map_or(0, |member| member.shard)
+    }
+
+    /// The address of the node of this number, if there is one.
+    pub(super) fn place(&self, shard: u32) -> Option<Arc<str>> {
+        let members = self.topology.members();
+        members.iter().find(|member| member.shard == shard)?.node.slots.place()
+    }
+
+    /// An error for an answer that cannot be, about the node that serves the slot: nobody else runs scripts
+    /// for it, but for a moment while it is on its way.
+    fn misread(&self, slot: u16, error: StoreError) -> StoreError {
+        match self.topology.member(slot) {
+            Some(member) => member.node.named(error),
+            None => error,
+        }
     }
 
     pub(super) fn close(&self) {
@@ -227,7 +244,8 @@ impl Cluster {
         read: Read,
     ) -> Result<(), StoreError> {
         let errand = Errand { slot, call: &call, requests: 1 };
-        read.read(&self.call(errand, None, None).await?)
+        let answer = read.read(&self.call(errand, None, None).await?);
+        answer.map_err(|error| self.misread(slot, error))
     }
 }
 

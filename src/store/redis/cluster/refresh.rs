@@ -245,16 +245,18 @@ impl Candidate {
     }
 
     async fn ask(self, within: Duration) -> Result<Vec<Range>, StoreError> {
-        let place = self.address.to_string();
-        timeout(within, self.answer()).await.unwrap_or_else(|_elapsed| {
+        let way = Way::to(&self.info);
+        let answer = timeout(within, self.answer(&way)).await.unwrap_or_else(|_elapsed| {
+            let hint = way.hint();
             Err(StoreError::new(
                 StoreErrorKind::Timeout,
-                format!("no answer from Redis at {place} within {within:?}"),
+                format!("no answer from Redis within {within:?}{hint}"),
             ))
-        })
+        });
+        answer.map_err(|error| error.about(way.place.as_ref()))
     }
 
-    async fn answer(self) -> Result<Vec<Range>, StoreError> {
+    async fn answer(self, way: &Way) -> Result<Vec<Range>, StoreError> {
         let mut command = redis::cmd("CLUSTER");
         command.arg("SLOTS");
         if let Some(mut link) = self.link
@@ -263,15 +265,17 @@ impl Candidate {
             return told::ranges(&value, &self.address);
         }
         // A connection of its own: those that are there may lead nowhere.
-        let way = Way::to(&self.info);
         let client = Client::open(self.info).map_err(error::classify)?;
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let connection = client.get_multiplexed_async_connection_with_config(&config).await;
         let mut connection =
-            connection.map_err(|cause| error::connecting(PoolError::Backend(cause), &way))?;
+            connection.map_err(|cause| error::connecting(PoolError::Backend(cause), way))?;
         let value = connection.send_packed_command(&command).await.and_then(Value::extract_error);
-        told::ranges(&value.map_err(told::refused)?, &self.address)
+        match value {
+            Ok(value) => told::ranges(&value, &self.address),
+            Err(cause) => Err(told::refused(&mut connection, cause, way).await),
+        }
     }
 }
 

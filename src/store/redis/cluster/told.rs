@@ -1,9 +1,12 @@
 //! What a node tells of the cluster: the answer to `CLUSTER SLOTS`.
 
-use deadpool_redis::redis::{RedisError, Value};
+use deadpool_redis::redis::{RedisError, Value, aio::MultiplexedConnection};
 
 use super::{address::Address, slot::SLOTS};
-use crate::store::{StoreError, StoreErrorKind, redis::error};
+use crate::store::{
+    StoreError, StoreErrorKind,
+    redis::{error, mode::Mode, url::Way},
+};
 
 /// Slots, first and last, and the address of their primary.
 pub(super) type Range = (u16, u16, Address);
@@ -69,13 +72,23 @@ fn slot(number: i64) -> Result<u16, StoreError> {
 }
 
 /// What it means that a node does not tell.
-pub(super) fn refused(cause: RedisError) -> StoreError {
+pub(super) async fn refused(
+    connection: &mut MultiplexedConnection,
+    cause: RedisError,
+    way: &Way,
+) -> StoreError {
     let alone = cause.detail().is_some_and(|detail| detail.contains("cluster support disabled"));
-    if alone {
-        return error::misconfigured("the Redis server is not a node of a cluster".to_owned())
-            .with_source(cause);
+    let mode = match alone {
+        true => Some(Mode::Alone),
+        false if error::is_unknown_command(&cause) => Mode::ask(connection).await,
+        false => None,
+    };
+    match mode {
+        Some(mode @ (Mode::Alone | Mode::Sentinel)) => {
+            mode.instead_of("a node of a cluster", way).with_source(cause)
+        }
+        _ => error::classify(cause),
     }
-    error::classify(cause)
 }
 
 fn unexpected() -> StoreError {

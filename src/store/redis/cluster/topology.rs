@@ -10,16 +10,20 @@ use tokio::sync::Notify;
 use super::{
     address::Address,
     map::{Map, Member},
+    numbers::Numbers,
     told::Range,
 };
-use crate::store::{
-    StoreError,
-    redis::{
-        RedisStoreBuilder,
-        origin::{Origin, Server},
-        pulse::Pulse,
-        worker::Worker,
+use crate::{
+    store::{
+        StoreError,
+        redis::{
+            RedisStoreBuilder,
+            origin::{Origin, Server},
+            pulse::Pulse,
+            worker::Worker,
+        },
     },
+    time::MonotonicClock,
 };
 
 /// The nodes of a cluster, and who serves what. Whoever reads never waits for who writes.
@@ -34,12 +38,12 @@ pub(super) struct Topology {
     like: ConnectionInfo,
     pub(super) worker: Worker,
     pub(super) pulse: Arc<Pulse>,
+    clock: MonotonicClock,
 }
 
 #[derive(Default)]
 struct Writing {
-    /// The number of each address that there was, from 1.
-    numbers: HashMap<Address, u32>,
+    numbers: Numbers<Address>,
     closed: bool,
 }
 
@@ -53,6 +57,7 @@ impl Topology {
             like,
             worker,
             pulse: Arc::new(Pulse::new()),
+            clock: MonotonicClock::new(),
         }
     }
 
@@ -108,7 +113,9 @@ impl Topology {
             known.insert(address, Arc::clone(&member));
             found.push((*first, *last, member));
         }
-        self.map.store(Arc::new(Map::new(&found, &map)));
+        let next = Map::new(&found, &map);
+        writing.numbers.stay(|address| next.at(address).is_some(), self.clock.elapsed());
+        self.map.store(Arc::new(next));
         Ok(())
     }
 
@@ -138,8 +145,7 @@ impl Topology {
         if writing.closed {
             node.slots.close();
         }
-        let next = u32::try_from(writing.numbers.len() + 1).unwrap_or(u32::MAX);
-        let shard = *writing.numbers.entry(address.clone()).or_insert(next);
+        let shard = writing.numbers.of(address, self.clock.elapsed());
         Ok(Arc::new(Member::new(node, address.clone(), shard)))
     }
 

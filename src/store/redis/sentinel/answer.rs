@@ -1,12 +1,12 @@
 //! What sentinels and data servers say about who is the primary.
 
-use std::fmt;
-
-use deadpool_redis::redis::{self, Pipeline, Value, aio::MultiplexedConnection};
+use deadpool_redis::redis::{self, Pipeline, RedisError, Value, aio::MultiplexedConnection};
 
 use super::super::{
     error::{self, misconfigured},
     greeting::{field, text},
+    mode::Mode,
+    url::Way,
     wire,
 };
 use crate::store::{StoreError, StoreErrorKind};
@@ -28,6 +28,7 @@ pub(super) struct Told {
 pub(super) async fn ask(
     connection: &mut MultiplexedConnection,
     name: &str,
+    way: &Way,
 ) -> Result<Told, StoreError> {
     let mut commands = Pipeline::new();
     commands.cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(name);
@@ -37,7 +38,7 @@ pub(super) async fn ask(
     let [address, details] = answers.as_slice() else { return Err(wire::unexpected()) };
     match address {
         Value::Nil => Err(misconfigured(format!("no primary is called `{name}` there"))),
-        Value::ServerError(cause) => Err(error::classify(cause.clone().into())),
+        Value::ServerError(cause) => Err(refused(connection, cause.clone().into(), way).await),
         Value::Array(words) => {
             let place = place(words).ok_or_else(wire::unexpected)?;
             // Who may not ask for details is told the place all the same.
@@ -45,6 +46,21 @@ pub(super) async fn ask(
             Ok(Told { place, epoch: epoch.unwrap_or_default() })
         }
         _ => Err(wire::unexpected()),
+    }
+}
+
+/// What it means that a sentinel does not tell.
+async fn refused(
+    connection: &mut MultiplexedConnection,
+    cause: RedisError,
+    way: &Way,
+) -> StoreError {
+    let unknown = error::is_unknown_command(&cause);
+    match if unknown { Mode::ask(connection).await } else { None } {
+        Some(mode @ (Mode::Alone | Mode::Cluster)) => {
+            mode.instead_of("a sentinel", way).with_source(cause)
+        }
+        _ => error::classify(cause),
     }
 }
 
@@ -65,16 +81,9 @@ pub(super) async fn is_primary(connection: &mut MultiplexedConnection) -> Result
     Ok(field(&hello, "role") == Some("master"))
 }
 
-pub(super) fn not_primary(place: &Place) -> StoreError {
+pub(super) fn not_primary() -> StoreError {
     StoreError::new(
         StoreErrorKind::Unreachable,
-        format!("no primary: Redis at {place} is a replica, though a sentinel names it"),
+        "no primary: this is a replica, though a sentinel names it",
     )
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, port } = self;
-        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
-    }
 }

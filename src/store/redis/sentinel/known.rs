@@ -25,6 +25,10 @@ impl Known {
         self.generation
     }
 
+    pub(super) const fn primary(&self) -> Option<&Arc<Primary>> {
+        self.primary.as_ref()
+    }
+
     pub(super) fn place(&self) -> Option<(Place, u64)> {
         self.primary.as_ref().map(|primary| (primary.place.clone(), self.epoch))
     }

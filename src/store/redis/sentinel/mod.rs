@@ -12,10 +12,7 @@ use std::{
     time::Duration,
 };
 
-use deadpool_redis::{
-    Connection,
-    redis::{ConnectionAddr, ConnectionInfo},
-};
+use deadpool_redis::redis::{ConnectionAddr, ConnectionInfo};
 use tokio::time::timeout;
 
 pub(super) use self::seeds::{Login, Seeds};
@@ -54,7 +51,7 @@ pub(super) struct Sentinels {
     clock: MonotonicClock,
     /// When sentinels are to be asked again, by the clock.
     due: AtomicU64,
-    place: Box<str>,
+    whose: Box<str>,
 }
 
 impl Sentinels {
@@ -81,12 +78,22 @@ impl Sentinels {
             known: Mutex::new(Known::default()),
             clock: MonotonicClock::new(),
             due: AtomicU64::new(0),
-            place: format!(", the primary `{}` of the sentinels,", seeds.name).into(),
+            whose: format!(", the primary `{}` of the sentinels,", seeds.name).into(),
         })
     }
 
-    pub(super) fn place(&self) -> &str {
-        &self.place
+    /// Whose connection it is that is made, for errors.
+    pub(super) fn whose(&self) -> &str {
+        &self.whose
+    }
+
+    pub(super) fn hint(&self) -> &'static str {
+        self.servers.first().map_or("", |server| server.way().hint())
+    }
+
+    /// Where the primary is, as far as is known.
+    pub(super) fn place(&self) -> Option<Arc<str>> {
+        self.known().primary()?.server.way().place.clone()
     }
 
     /// Whether it is time to look. Whoever is told so has to.
@@ -136,13 +143,15 @@ impl Sentinels {
         // If this fails, or takes too long.
         self.first.store(at + 1, Ordering::Relaxed);
         let primary = self.primary(&told.place)?;
-        let mut connection = primary.server.connect().await?;
-        if !is_primary(&mut connection).await? {
-            return Err(not_primary(&told.place));
+        let mut opened = primary.server.open().await?;
+        match is_primary(&mut opened.connection).await {
+            Ok(true) => {}
+            Ok(false) => return Err(primary.server.named(not_primary())),
+            Err(error) => return Err(primary.server.named(error)),
         }
         self.first.store(at, Ordering::Relaxed);
-        let generation = self.known().adopt(primary, told.epoch, force);
-        Ok((Connection::take(connection), generation))
+        opened.generation = self.known().adopt(primary, told.epoch, force);
+        Ok(opened)
     }
 
     /// Asks all sentinels whether the primary is another by now. A newer answer counts, or else one
@@ -185,14 +194,16 @@ impl Sentinels {
     }
 
     async fn ask(&self, at: usize) -> Result<Told, StoreError> {
+        let server = &self.servers[at];
         let asked = async {
-            let mut connection = self.servers[at].connect().await?;
-            ask(&mut connection, &self.name).await
+            let mut connection = server.connect().await?;
+            ask(&mut connection, &self.name, server.way()).await
         };
-        timeout(self.share, asked).await.unwrap_or_else(|_elapsed| {
-            let text = format!("no answer within {:?}", self.share);
+        let answer = timeout(self.share, asked).await.unwrap_or_else(|_elapsed| {
+            let text = format!("no answer within {:?}{}", self.share, server.way().hint());
             Err(StoreError::new(StoreErrorKind::Timeout, text))
-        })
+        });
+        answer.map_err(|error| server.named(error))
     }
 
     fn primary(&self, place: &Place) -> Result<Arc<Primary>, StoreError> {
@@ -240,7 +251,7 @@ impl Failure {
     }
 
     fn of_sentinel(&mut self, error: StoreError) {
-        let text = format!("no sentinel tells the primary: {error}");
+        let text = format!("no sentinel tells the primary: {}", error.words());
         match error.kind() {
             StoreErrorKind::Misconfigured => {
                 self.note(

@@ -39,11 +39,12 @@ pub(super) fn acquire(cluster: &Arc<Cluster>, hits: &[Hit<'_>]) -> Reply {
     Reply::later(async move {
         let outcome = match cluster.topology.pulse.within(cluster.deadline, told).await {
             Ok(outcome) => outcome.unwrap_or_else(|_gone| Err(abandoned())),
-            Err(_late) => Err(StoreError::new(
-                StoreErrorKind::Timeout,
-                format!("no answer from Redis within {:?}", cluster.deadline),
-            )
-            .at(asked.load(Ordering::Relaxed))),
+            Err(_late) => {
+                let shard = asked.load(Ordering::Relaxed);
+                let message = format!("no answer from Redis within {:?}", cluster.deadline);
+                let error = StoreError::new(StoreErrorKind::Timeout, message).at(shard);
+                Err(error.about(cluster.place(shard).as_ref()))
+            }
         };
         let (answer, charged) = outcome?;
         charged.keep();
