@@ -1,5 +1,10 @@
 //! TLS, with certificates that the tests make.
 
+#[cfg(feature = "redis-cluster")]
+mod cluster;
+#[cfg(feature = "redis-sentinel")]
+mod sentinel;
+
 use std::{fs, path::Path, time::Duration};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
@@ -44,7 +49,7 @@ struct Setup {
     server: RedisServer,
     authority: Authority,
     port: u16,
-    folder: TempDir,
+    _folder: TempDir,
 }
 
 impl Setup {
@@ -55,24 +60,11 @@ impl Setup {
             return None;
         }
         let authority = Authority::new("the right one");
-        let (certificate, key) = authority.sign(names);
         let folder = TempDir::with_prefix("tollgate-tls-").expect("a folder");
-        let write = |name: &str, pem: &str| path(folder.path(), name, pem);
         let port = free_port();
-        let server = RedisServer::start_with(&[
-            "--tls-port",
-            &port.to_string(),
-            "--tls-ca-cert-file",
-            &write("ca.pem", &authority.pem),
-            "--tls-cert-file",
-            &write("server.pem", &certificate),
-            "--tls-key-file",
-            &write("server.key", &key),
-            "--tls-auth-clients",
-            clients,
-        ])
-        .await;
-        Some(Self { server, authority, port, folder })
+        let options = options(&folder, &authority, port, names, clients);
+        let server = RedisServer::start_with(&options.each_ref().map(String::as_str)).await;
+        Some(Self { server, authority, port, _folder: folder })
     }
 
     fn builder(&self) -> RedisStoreBuilder {
@@ -80,6 +72,30 @@ impl Setup {
             .deadline(Duration::from_secs(5))
             .connect_timeout(Duration::from_secs(5))
     }
+}
+
+/// What a server is started with to have a port for TLS as well.
+fn options(
+    folder: &TempDir,
+    authority: &Authority,
+    port: u16,
+    names: &[&str],
+    clients: &str,
+) -> [String; 10] {
+    let (certificate, key) = authority.sign(names);
+    let write = |name: &str, pem: &str| path(folder.path(), name, pem);
+    [
+        "--tls-port".to_owned(),
+        port.to_string(),
+        "--tls-ca-cert-file".to_owned(),
+        write("ca.pem", &authority.pem),
+        "--tls-cert-file".to_owned(),
+        write("server.pem", &certificate),
+        "--tls-key-file".to_owned(),
+        write("server.key", &key),
+        "--tls-auth-clients".to_owned(),
+        clients.to_owned(),
+    ]
 }
 
 fn path(folder: &Path, name: &str, pem: &str) -> String {
@@ -272,30 +288,4 @@ fn certificates_that_cannot_be_used_are_errors_that_say_which() {
             assert!(!format!("{shown} {error:?}").contains(secret), "{at}: {error:?}");
         }
     }
-}
-
-#[cfg(feature = "redis-sentinel")]
-#[tokio::test]
-async fn sentinels_and_the_primary_that_they_name_are_reached_by_tls() {
-    use crate::support::sentinel::{NAME, Sentinel};
-
-    let Some(setup) = Setup::new("no", &["127.0.0.1"]).await else { return };
-    let port = free_port();
-    let folder = setup.folder.path().display();
-    let settings = format!(
-        "tls-port {port}\ntls-replication yes\ntls-auth-clients no\ntls-ca-cert-file {folder}/ca.pem\n\
-         tls-cert-file {folder}/server.pem\ntls-key-file {folder}/server.key\n"
-    );
-    let sentinel = Sentinel::start_with(setup.port, &settings).await;
-    let store = |root: &str| {
-        RedisStore::builder(format!("rediss+sentinel://127.0.0.1:{port}/{NAME}"))
-            .root_certificate(root)
-            .deadline(Duration::from_secs(5))
-            .connect_timeout(Duration::from_secs(5))
-    };
-    limits(store(&setup.authority.pem)).await;
-    let error = refused(store(&Authority::new("another").pem)).await;
-    assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{error}");
-    assert!(error.to_string().contains("root_certificate"), "{error}");
-    drop(sentinel);
 }
