@@ -18,6 +18,7 @@
 
 mod callers;
 mod cell;
+#[path = "../clock/mod.rs"]
 mod clock;
 mod event;
 mod filter;

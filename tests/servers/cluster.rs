@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod answers;
+mod clocks;
 mod events;
 mod exact;
 mod names;

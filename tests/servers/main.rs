@@ -6,6 +6,9 @@ mod atomic;
 mod batches;
 mod books;
 mod breaker;
+#[cfg(any(feature = "redis-cluster", feature = "redis-sentinel"))]
+#[path = "../clock/mod.rs"]
+mod clock;
 #[cfg(feature = "redis-cluster")]
 mod cluster;
 mod costs;

@@ -1,5 +1,6 @@
 //! The store on the primary that sentinels name.
 
+mod clocks;
 mod conforms;
 mod failover;
 mod sentinels;

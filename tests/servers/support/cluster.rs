@@ -58,9 +58,18 @@ impl Cluster {
 
     /// Starts so many primaries, which share all slots, and replicas of them in turn.
     pub(crate) async fn start(primaries: usize, replicas: usize) -> Self {
+        Self::start_each_in(primaries, replicas, |_| Vec::new()).await
+    }
+
+    /// The same, each node with variables of its own in its environment.
+    pub(crate) async fn start_each_in(
+        primaries: usize,
+        replicas: usize,
+        environment: impl Fn(usize) -> Vec<(&'static str, OsString)>,
+    ) -> Self {
         let mut cluster = Self { nodes: Vec::new(), ids: Vec::new() };
-        for _ in 0..primaries + replicas {
-            cluster.launch().await;
+        for at in 0..primaries + replicas {
+            cluster.launch(environment(at)).await;
         }
         for at in 0..primaries {
             let bound = |at: usize| u16::try_from(usize::from(SLOTS) * at / primaries).unwrap();
@@ -101,8 +110,8 @@ impl Cluster {
         self.nodes[at].command(&command);
     }
 
-    async fn launch(&mut self) -> usize {
-        let node = RedisServer::start_with(&OPTIONS).await;
+    async fn launch(&mut self, environment: Vec<(&'static str, OsString)>) -> usize {
+        let node = RedisServer::start_in(&OPTIONS, environment).await;
         self.ids.push(node.command(&["CLUSTER", "MYID"]));
         self.nodes.push(node);
         self.nodes.len() - 1
@@ -228,7 +237,7 @@ impl Cluster {
 
     /// Adds a primary without slots.
     pub(crate) async fn add(&mut self) -> usize {
-        let at = self.launch().await;
+        let at = self.launch(Vec::new()).await;
         self.meet(at);
         self.until("all know the new node", |cluster| cluster.all_know_all()).await;
         self.settled().await;

@@ -1,6 +1,7 @@
 //! A primary with two replicas, and three sentinels that watch them.
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
     path::Path,
     time::{Duration, Instant},
@@ -33,9 +34,17 @@ pub(crate) struct Topology {
 
 impl Topology {
     pub(crate) async fn start() -> Self {
+        Self::start_each_in(|_| Vec::new()).await
+    }
+
+    /// The same, each server with variables of its own in its environment.
+    pub(crate) async fn start_each_in(
+        environment: impl Fn(usize) -> Vec<(&'static str, OsString)>,
+    ) -> Self {
         let mut servers = Vec::new();
-        for _ in 0..3 {
-            servers.push(RedisServer::start_with(&["--repl-diskless-sync-delay", "0"]).await);
+        for at in 0..3 {
+            let options = ["--repl-diskless-sync-delay", "0"];
+            servers.push(RedisServer::start_in(&options, environment(at)).await);
         }
         let port = servers[0].port();
         for replica in &servers[1..] {

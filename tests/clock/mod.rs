@@ -43,8 +43,9 @@ fn library() -> Option<&'static Path> {
         if !cfg!(all(target_os = "linux", target_pointer_width = "64")) {
             return None;
         }
-        let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("chaos-clock.so");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/chaos/clock.c");
+        let library = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(concat!(env!("CARGO_CRATE_NAME"), "-clock.so"));
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clock/clock.c");
         let mut compile = Command::new("cc");
         compile.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source);
         compile.status().is_ok_and(|status| status.success()).then_some(library)
