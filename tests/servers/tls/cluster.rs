@@ -1,6 +1,10 @@
 //! A cluster whose nodes are reached by TLS, and talk so among each other.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::HashSet,
+    net::{Ipv4Addr, TcpListener},
+    time::Duration,
+};
 
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
@@ -34,7 +38,7 @@ impl Nodes {
         let folder = TempDir::with_prefix("tollgate-tls-").expect("a folder");
         let (mut servers, mut ports) = (Vec::new(), Vec::new());
         for _ in 0..3 {
-            let port = free_port();
+            let port = port_of_node();
             let tls = options(&folder, &authority, port, &["127.0.0.1"], "no");
             let mut all: Vec<&str> = tls.iter().map(String::as_str).collect();
             all.extend(["--cluster-enabled", "yes", "--tls-cluster", "yes"]);
@@ -88,6 +92,17 @@ impl Nodes {
 
     fn builder(&self) -> RedisStoreBuilder {
         to(&self.url("rediss+cluster")).root_certificate(&self.authority.pem)
+    }
+}
+
+/// A port whose fellow for the cluster's own talk, 10,000 above it, is free as well, and none of those that
+/// systems give to outgoing connections.
+fn port_of_node() -> u16 {
+    loop {
+        let port = free_port();
+        if port < 22_000 && TcpListener::bind((Ipv4Addr::LOCALHOST, port + 10_000)).is_ok() {
+            return port;
+        }
     }
 }
 
