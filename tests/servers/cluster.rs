@@ -5,6 +5,7 @@
 mod answers;
 mod events;
 mod exact;
+mod pipeline;
 mod redirections;
 mod several;
 mod told;

@@ -8,6 +8,7 @@ mod address;
 mod batch;
 mod follow;
 mod map;
+mod pipeline;
 mod redirect;
 mod refresh;
 mod several;
@@ -128,7 +129,7 @@ impl Cluster {
             None => Reply::later(async move {
                 let call = Call::acquire(std::iter::once(&request));
                 let errand = Errand { slot, call: &call, requests: 1 };
-                request.read(&cluster.call(errand, None, None).await?)
+                request.read(&cluster.call(errand, None).await?)
             }),
         }
     }
@@ -227,7 +228,7 @@ impl Cluster {
         read: Read,
     ) -> Result<(), StoreError> {
         let errand = Errand { slot, call: &call, requests: 1 };
-        read.read(&self.call(errand, None, None).await?)
+        read.read(&self.call(errand, None).await?)
     }
 }
 
