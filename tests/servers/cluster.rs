@@ -9,6 +9,7 @@ mod exact;
 mod names;
 mod numbers;
 mod one_slot;
+mod pipeline;
 mod redirections;
 mod several;
 mod told;

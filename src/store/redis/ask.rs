@@ -47,11 +47,8 @@ impl Node {
         call: &Call,
         used: &mut Option<Link>,
     ) -> Result<Value, StoreError> {
-        let link = match self.slots.ready() {
-            Some(link) if !link.idle => used.insert(link),
-            _ => Box::pin(self.find(used)).await?,
-        };
-        let mut value = link.send(call.command()).await;
+        let link = self.link(used).await?;
+        let mut value = link.send(&call.command).await;
         if value.as_ref().is_err_and(error::is_no_script)
             && let Some(eval) = call.eval()
         {
@@ -63,6 +60,17 @@ impl Node {
                 Ok(value)
             }
             Err(cause) => Err(self.failed(link, cause)),
+        }
+    }
+
+    /// A connection; without a wait, if there is one that was used just now.
+    pub(super) async fn link<'a>(
+        &self,
+        used: &'a mut Option<Link>,
+    ) -> Result<&'a mut Link, StoreError> {
+        match self.slots.ready() {
+            Some(link) if !link.idle => Ok(used.insert(link)),
+            _ => Box::pin(self.find(used)).await,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::store::Refund;
 
 /// A command for the server.
 pub(super) struct Call {
-    command: Cmd,
+    pub(super) command: Cmd,
     script: Option<&'static Script>,
 }
 
@@ -58,10 +58,6 @@ impl Call {
             command.write_arg(&text);
         }
         Self { command, script: Some(&REFUND) }
-    }
-
-    pub(super) const fn command(&self) -> &Cmd {
-        &self.command
     }
 
     /// The same call with the script itself, for a server that has forgotten it.

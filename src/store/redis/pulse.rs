@@ -87,9 +87,7 @@ impl Pulse {
             if let Ok(output) = timeout(left, &mut future).await {
                 return Ok(output);
             }
-            let now = self.mark();
-            let taken = Duration::from_micros(now.time - begin.time);
-            let late = now.lateness.saturating_sub(begin.lateness).min(taken);
+            let (taken, late) = self.since(&begin);
             let own = taken - late;
             if own >= span || taken >= span * MOST {
                 return Err(WasLate(!late.is_zero() && late >= own));
@@ -98,7 +96,14 @@ impl Pulse {
         }
     }
 
-    fn mark(&self) -> Mark {
+    /// How long ago that was, and for how much of it this process was late.
+    pub(super) fn since(&self, begin: &Mark) -> (Duration, Duration) {
+        let now = self.mark();
+        let taken = Duration::from_micros(now.time - begin.time);
+        (taken, now.lateness.saturating_sub(begin.lateness).min(taken))
+    }
+
+    pub(super) fn mark(&self) -> Mark {
         let (due, now) = (self.due.load(Ordering::Relaxed), self.now());
         let late = self.late.load(Ordering::Relaxed).saturating_add(late(due, now));
         Mark { time: now, lateness: Duration::from_micros(late) }
@@ -123,7 +128,7 @@ impl Pulse {
 pub(super) struct WasLate(pub(super) bool);
 
 /// A moment, and how late the process had been by then.
-struct Mark {
+pub(super) struct Mark {
     /// Microseconds of the clock.
     time: u64,
     lateness: Duration,

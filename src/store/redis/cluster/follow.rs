@@ -1,9 +1,9 @@
 //! One call, from node to node until one has answered.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use deadpool_redis::redis::{self, Cmd, Pipeline, RedisResult, Value};
-use tokio::{sync::mpsc, time::sleep};
+use tokio::time::sleep;
 
 use super::{Cluster, map::Member, redirect::Redirect};
 use crate::store::{
@@ -24,16 +24,12 @@ pub(super) struct Errand<'a> {
     pub(super) requests: usize,
 }
 
-/// Held until the first answer has come, if only to say where to ask.
-pub(super) type Turn = mpsc::Sender<Infallible>;
-
 /// How far an errand came, for when its time is over.
-#[derive(Default)]
-struct Trail {
-    used: Option<Link>,
-    member: Option<Arc<Member>>,
+pub(super) struct Trail {
+    pub(super) used: Option<Link>,
+    pub(super) member: Option<Arc<Member>>,
     /// Why it waits, if nothing is under way.
-    waits: Option<StoreError>,
+    pub(super) waits: Option<StoreError>,
 }
 
 impl Cluster {
@@ -42,12 +38,28 @@ impl Cluster {
         self: &Arc<Self>,
         errand: Errand<'_>,
         first: Option<Arc<Member>>,
-        turn: Option<Turn>,
     ) -> Result<Value, StoreError> {
-        let mut trail = Trail { member: first, ..Trail::default() };
+        let mut trail = Trail { used: None, member: first, waits: None };
         let requests = errand.requests;
-        let following = self.follow(errand, &mut trail, turn);
+        let following = self.follow(errand, &mut trail);
         match self.topology.pulse.within(self.deadline, following).await {
+            Ok(answer) => answer,
+            Err(WasLate(late)) => Err(self.given_up(trail, requests, late)),
+        }
+    }
+
+    /// The same, of a call to which a node has answered an error, in what is left of its time.
+    pub(super) async fn go_on(
+        self: &Arc<Self>,
+        errand: Errand<'_>,
+        member: &Arc<Member>,
+        error: StoreError,
+        left: Duration,
+    ) -> Result<Value, StoreError> {
+        let mut trail = Trail { used: None, member: Some(Arc::clone(member)), waits: None };
+        let requests = errand.requests;
+        let following = self.redirected(errand, &mut trail, Arc::clone(member), error);
+        match self.topology.pulse.within(left, following).await {
             Ok(answer) => answer,
             Err(WasLate(late)) => Err(self.given_up(trail, requests, late)),
         }
@@ -58,15 +70,12 @@ impl Cluster {
         self: &Arc<Self>,
         errand: Errand<'_>,
         trail: &mut Trail,
-        mut turn: Option<Turn>,
     ) -> Result<Value, StoreError> {
         let first = match trail.member.clone() {
             Some(member) => member,
             None => Box::pin(self.find(errand.slot, trail)).await?,
         };
-        let answer = first.node.ask(errand.call, &mut trail.used).await;
-        drop(turn.take());
-        match answer {
+        match first.node.ask(errand.call, &mut trail.used).await {
             Err(error) => Box::pin(self.redirected(errand, trail, first, error)).await,
             Ok(value) => Ok(value),
         }
@@ -175,7 +184,12 @@ impl Cluster {
     }
 
     /// The error of an errand whose time is over.
-    fn given_up(self: &Arc<Self>, trail: Trail, requests: usize, late: bool) -> StoreError {
+    pub(super) fn given_up(
+        self: &Arc<Self>,
+        trail: Trail,
+        requests: usize,
+        late: bool,
+    ) -> StoreError {
         let Trail { used, member, waits } = trail;
         if let Some(error) = waits {
             return error;
@@ -195,7 +209,7 @@ impl Cluster {
     }
 
     /// A node that fails may have been replaced by another.
-    fn failed(self: &Arc<Self>, error: &StoreError) {
+    pub(super) fn failed(self: &Arc<Self>, error: &StoreError) {
         use StoreErrorKind::{Busy, ReadOnly, Timeout, Unreachable};
         if matches!(error.kind(), Busy | ReadOnly | Timeout | Unreachable) {
             self.refresh();
@@ -207,7 +221,7 @@ impl Node {
     /// Asks a node that does not serve the slot yet.
     async fn ask_guest(&self, call: &Call, used: &mut Option<Link>) -> Result<Value, StoreError> {
         let link = self.find(used).await?;
-        let mut value = send_asking(link, call.command()).await;
+        let mut value = send_asking(link, &call.command).await;
         if value.as_ref().is_err_and(error::is_no_script)
             && let Some(eval) = call.eval()
         {

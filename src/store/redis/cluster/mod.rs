@@ -9,6 +9,7 @@ mod batch;
 mod follow;
 mod map;
 mod numbers;
+mod pipeline;
 mod redirect;
 mod refresh;
 mod several;
@@ -129,7 +130,7 @@ impl Cluster {
             None => Reply::later(async move {
                 let call = Call::acquire(std::iter::once(&request));
                 let errand = Errand { slot, call: &call, requests: 1 };
-                let answer = request.read(&cluster.call(errand, None, None).await?);
+                let answer = request.read(&cluster.call(errand, None).await?);
                 answer.map_err(|error| cluster.misread(slot, error))
             }),
         }
@@ -244,7 +245,7 @@ impl Cluster {
         read: Read,
     ) -> Result<(), StoreError> {
         let errand = Errand { slot, call: &call, requests: 1 };
-        let answer = read.read(&self.call(errand, None, None).await?);
+        let answer = read.read(&self.call(errand, None).await?);
         answer.map_err(|error| self.misread(slot, error))
     }
 }
