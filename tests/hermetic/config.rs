@@ -6,6 +6,7 @@ mod keys;
 mod published;
 mod reload;
 mod round;
+mod text;
 mod world;
 
 use tollgate::{Key, KeyExtractor, config::Extractors, key};
