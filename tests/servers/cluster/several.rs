@@ -161,8 +161,7 @@ async fn a_limit_never_admits_more_and_gets_back_what_others_denied() {
     const CALLERS: u64 = 32;
     const EACH: u64 = 320;
     let mut cluster = Cluster::start(3, 0).await;
-    let store = builder(&cluster).deadline(Duration::from_millis(300));
-    let store = store.connect().await.expect("a cluster");
+    let store = connect(&cluster).await;
     let first = cluster.key_on(0, |at| format!("{{k{at}}}"));
     let second = cluster.key_on(1, |at| format!("{{k{at}}}"));
     let limits = [hit(&first, PLENTY), hit(&second, Quota::per_day(1))];

@@ -21,7 +21,7 @@ use super::{
 pub(crate) const NAME: &str = "mymaster";
 
 /// What a change may take, with much to spare on a busy machine.
-const BOUND: Duration = Duration::from_secs(40);
+const BOUND: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Servers and sentinels of a test's own. Two of three sentinels agree on a primary that was silent for
@@ -164,7 +164,7 @@ impl Sentinel {
 ///
 /// # Panics
 ///
-/// If that takes longer than forty seconds.
+/// If that takes longer than ninety seconds.
 pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     let begun = Instant::now();
     while !holds().await {
