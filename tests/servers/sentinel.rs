@@ -2,6 +2,7 @@
 
 mod clocks;
 mod conforms;
+mod ends;
 mod failover;
 mod sentinels;
 mod settings;

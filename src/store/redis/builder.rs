@@ -179,7 +179,13 @@ impl RedisStoreBuilder {
     }
 
     fn over_cluster(&self, seeds: &[Box<str>]) -> Result<RedisStore, StoreError> {
-        let infos = seeds.iter().map(|url| self.tls.apply(url::connection_info(url)?));
+        let infos = seeds.iter().enumerate().map(|(at, url)| {
+            let info = url::connection_info(url).map_err(|error| {
+                let words = format!("node {} of the Redis Cluster: {}", at + 1, error.words());
+                misconfigured(words).with_source(error)
+            })?;
+            self.tls.apply(info)
+        });
         let infos = infos.collect::<Result<Vec<_>, _>>()?;
         let cluster = cluster::Cluster::new(self.clone(), infos, self.worker()?)?;
         Ok(RedisStore(Servers::Cluster(Arc::new(cluster))))

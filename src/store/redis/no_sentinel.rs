@@ -42,6 +42,10 @@ impl Sentinels {
         match *self {}
     }
 
+    pub(super) const fn close(&self) {
+        match *self {}
+    }
+
     pub(super) const fn is_due(&self) -> bool {
         match *self {}
     }

@@ -22,8 +22,8 @@ pub(super) enum Origin {
 }
 
 pub(super) struct Server {
-    pool: Pool,
-    way: Way,
+    pub(super) pool: Pool,
+    pub(super) way: Way,
 }
 
 /// A connection that was made.
@@ -39,6 +39,15 @@ impl Origin {
         match self {
             Self::Server(server) => server.open().await,
             Self::Sentinels(sentinels) => sentinels.connect().await,
+        }
+    }
+
+    /// No connection is kept for a later attempt.
+    pub(super) fn close(&self) {
+        match self {
+            // Nobody else has one of its own, and a pool that was given is not ours to close.
+            Self::Server(_) => {}
+            Self::Sentinels(sentinels) => sentinels.close(),
         }
     }
 
@@ -96,9 +105,5 @@ impl Server {
     /// The same error, about this server.
     pub(super) fn named(&self, error: StoreError) -> StoreError {
         error.about(self.way.place.as_ref())
-    }
-
-    pub(super) const fn way(&self) -> &Way {
-        &self.way
     }
 }

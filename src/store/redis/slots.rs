@@ -150,6 +150,7 @@ impl Slots {
         for slot in &self.0.slots {
             slot.close();
         }
+        self.0.origin.close();
     }
 
     /// Connects in the background until it succeeds.

@@ -50,7 +50,8 @@ pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, StoreError> {
     }
     if rest.contains('#') {
         return Err(wrong(
-            "has a `#`, which is written as `%23`; certificates are checked in any case".into(),
+            "has a `#`, which in a password is written as `%23`, and has no meaning elsewhere"
+                .into(),
         ));
     }
     if has_bad_escape(rest) {

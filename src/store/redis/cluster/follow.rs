@@ -1,6 +1,6 @@
 //! One call, from node to node until one has answered.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use deadpool_redis::redis::{self, Cmd, Pipeline, RedisResult, Value};
 use tokio::time::sleep;
@@ -176,7 +176,8 @@ impl Cluster {
                 return Err(error.at(0));
             }
             if !self.topology.members().is_empty() {
-                trail.waits = Some(nobody("no node of the Redis Cluster serves the slot"));
+                trail.waits =
+                    Some(nobody(format!("no node of the Redis Cluster serves the slot {slot}")));
             }
             self.refresh();
             changed.await;
@@ -195,8 +196,12 @@ impl Cluster {
             return error;
         }
         let Some(member) = member else {
-            let message = format!("no answer from Redis within {:?}", self.deadline);
-            return StoreError::new(StoreErrorKind::Timeout, message).at(0);
+            let message = format!(
+                "no node of the Redis Cluster has said within {:?} which one serves the slot",
+                self.deadline
+            );
+            let asked = self.seeds.first().map(|(address, _)| address.to_string().into());
+            return StoreError::new(StoreErrorKind::Timeout, message).at(0).about(asked.as_ref());
         };
         let error = member.node.timeout();
         if let Some(link) = used {
@@ -261,6 +266,6 @@ fn unreachable(error: StoreError) -> StoreError {
     }
 }
 
-fn nobody(message: &'static str) -> StoreError {
+fn nobody(message: impl Into<Cow<'static, str>>) -> StoreError {
     StoreError::new(StoreErrorKind::Unreachable, message).at(0)
 }

@@ -82,18 +82,26 @@ impl Sentinels {
         })
     }
 
+    /// Ends the connections to sentinels.
+    pub(super) fn close(&self) {
+        self.servers.iter().for_each(|server| server.pool.close());
+        if let Some(primary) = self.known().primary() {
+            primary.server.pool.close();
+        }
+    }
+
     /// Whose connection it is that is made, for errors.
     pub(super) fn whose(&self) -> &str {
         &self.whose
     }
 
     pub(super) fn hint(&self) -> &'static str {
-        self.servers.first().map_or("", |server| server.way().hint())
+        self.servers.first().map_or("", |server| server.way.hint())
     }
 
     /// Where the primary is, as far as is known.
     pub(super) fn place(&self) -> Option<Arc<str>> {
-        self.known().primary()?.server.way().place.clone()
+        self.known().primary()?.server.way.place.clone()
     }
 
     /// Whether it is time to look. Whoever is told so has to.
@@ -197,10 +205,10 @@ impl Sentinels {
         let server = &self.servers[at];
         let asked = async {
             let mut connection = server.connect().await?;
-            ask(&mut connection, &self.name, server.way()).await
+            ask(&mut connection, &self.name, &server.way).await
         };
         let answer = timeout(self.share, asked).await.unwrap_or_else(|_elapsed| {
-            let text = format!("no answer within {:?}{}", self.share, server.way().hint());
+            let text = format!("no answer within {:?}{}", self.share, server.way.hint());
             Err(StoreError::new(StoreErrorKind::Timeout, text))
         });
         answer.map_err(|error| server.named(error))
