@@ -34,7 +34,10 @@ async fn what_is_no_cluster_is_refused() {
         ("redis+cluster://:s3cret@a,:s3cret@b", "more than one `@`"),
         ("redis+cluster://u:p@a:1,b:x", "a port that is no number"),
         ("redis+cluster://", "no host"),
-        ("redis+cluster://a,,b", "node 2 of the Redis Cluster: the URL of the Redis server has no host"),
+        (
+            "redis+cluster://a,,b",
+            "node 2 of the Redis Cluster: the URL of the Redis server has no host",
+        ),
         ("redis+cluster://a?x=1", "an unknown setting"),
         (alone.as_str(), "and not a node of a cluster: its URL has `redis://`"),
     ] {
