@@ -50,7 +50,8 @@ pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, StoreError> {
     }
     if rest.contains('#') {
         return Err(wrong(
-            "has a `#`, which in a password is written as `%23`, and has no meaning elsewhere"
+            "has a `#`, which in a password is written as `%23`; no setting follows it, and certificates \
+             are checked in any case"
                 .into(),
         ));
     }
