@@ -55,12 +55,7 @@ struct Setup {
 impl Setup {
     /// Nothing, if the server was built without TLS.
     async fn new(clients: &str, names: &[&str]) -> Option<Self> {
-        if !RedisServer::has_tls() {
-            skip(&RedisServer::start().await, "it was built without TLS");
-            return None;
-        }
-        let authority = Authority::new("the right one");
-        let folder = TempDir::with_prefix("tollgate-tls-").expect("a folder");
+        let (authority, folder) = begin().await?;
         let port = free_port();
         let options = options(&folder, &authority, port, names, clients);
         let server = RedisServer::start_with(&options.each_ref().map(String::as_str)).await;
@@ -72,6 +67,33 @@ impl Setup {
             .deadline(Duration::from_secs(5))
             .connect_timeout(Duration::from_secs(5))
     }
+}
+
+/// An authority, and a folder for what it signs. Nothing, if servers were built without TLS.
+async fn begin() -> Option<(Authority, TempDir)> {
+    if !RedisServer::has_tls() {
+        skip(&RedisServer::start().await, "it was built without TLS");
+        return None;
+    }
+    let folder = TempDir::with_prefix("tollgate-tls-").expect("a folder");
+    Some((Authority::new("the right one"), folder))
+}
+
+/// Servers with a port for TLS on each of these, and these options besides.
+#[cfg(any(feature = "redis-cluster", feature = "redis-sentinel"))]
+async fn servers(
+    folder: &TempDir,
+    authority: &Authority,
+    ports: &[u16],
+    more: &[&str],
+) -> Vec<RedisServer> {
+    let mut servers = Vec::new();
+    for port in ports {
+        let tls = options(folder, authority, *port, &["127.0.0.1"], "no");
+        let all: Vec<&str> = tls.iter().map(String::as_str).chain(more.iter().copied()).collect();
+        servers.push(RedisServer::start_with(&all).await);
+    }
+    servers
 }
 
 /// What a server is started with to have a port for TLS as well.

@@ -4,7 +4,7 @@ use tollgate::store::Refund;
 
 use super::Clocked;
 use crate::{
-    differential::{self, Kind, Place, Trace},
+    differential::{self, Kind, Trace, trace::Place},
     script::Model,
 };
 

@@ -7,7 +7,7 @@
 mod calendar;
 mod meters;
 mod quotas;
-mod trace;
+pub(crate) mod trace;
 
 use tollgate::{
     Standing, Timestamp,
@@ -16,7 +16,7 @@ use tollgate::{
 
 pub(crate) use self::{
     meters::Kind,
-    trace::{Charged, Place, Trace},
+    trace::{Charged, Trace},
 };
 use crate::{
     script::{Found, Joined, Kept, Model, Request, Write},

@@ -49,6 +49,7 @@ pub(crate) struct Trace {
 }
 
 /// Where the keys of a pool lie.
+#[allow(dead_code, reason = "only clusters have slots")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     OneServer,

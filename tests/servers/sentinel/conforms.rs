@@ -6,7 +6,7 @@ use tollgate::RedisStore;
 
 use crate::{
     clocked::{Clocked, Kept, compare, suite},
-    differential::{Kind, Place},
+    differential::{Kind, trace::Place},
     support::sentinel::{NAME, Topology},
 };
 

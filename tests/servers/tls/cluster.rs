@@ -13,8 +13,8 @@ use tollgate::{
     store::Hit,
 };
 
-use super::{Authority, BOUND, options, refused};
-use crate::support::{RedisServer, free_port, skip};
+use super::{Authority, BOUND, begin, refused, servers};
+use crate::support::{RedisServer, free_port};
 
 const SLOTS: u16 = 16_384;
 
@@ -30,22 +30,11 @@ struct Nodes {
 impl Nodes {
     /// Nothing, if the server was built without TLS.
     async fn start() -> Option<Self> {
-        if !RedisServer::has_tls() {
-            skip(&RedisServer::start().await, "it was built without TLS");
-            return None;
-        }
-        let authority = Authority::new("the right one");
-        let folder = TempDir::with_prefix("tollgate-tls-").expect("a folder");
-        let (mut servers, mut ports) = (Vec::new(), Vec::new());
-        for _ in 0..3 {
-            let port = port_of_node();
-            let tls = options(&folder, &authority, port, &["127.0.0.1"], "no");
-            let mut all: Vec<&str> = tls.iter().map(String::as_str).collect();
-            all.extend(["--cluster-enabled", "yes", "--tls-cluster", "yes"]);
-            all.extend(["--cluster-require-full-coverage", "no"]);
-            servers.push(RedisServer::start_with(&all).await);
-            ports.push(port);
-        }
+        let (authority, folder) = begin().await?;
+        let ports: Vec<u16> = (0..3).map(|_| port_of_node()).collect();
+        let more = ["--cluster-enabled", "yes", "--tls-cluster", "yes"];
+        let more = [&more[..], &["--cluster-require-full-coverage", "no"]].concat();
+        let servers = servers(&folder, &authority, &ports, &more).await;
         for (at, server) in servers.iter().enumerate() {
             let bound = |at: usize| u16::try_from(usize::from(SLOTS) * at / 3).unwrap();
             let slots: Vec<String> = (bound(at)..bound(at + 1)).map(|it| it.to_string()).collect();

@@ -5,11 +5,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tollgate::{Limit, Limiter, Quota, RedisStore, RedisStoreBuilder, StoreErrorKind};
 
-use super::{Authority, BOUND, limits, options, refused};
+use super::{Authority, BOUND, begin, limits, refused, servers};
 use crate::support::{
     RedisServer, free_port,
     sentinel::{NAME, Sentinel, until},
-    skip,
 };
 
 /// A primary and a replica, and three sentinels that watch them, all with a port for TLS beside their own.
@@ -24,21 +23,10 @@ struct Setup {
 impl Setup {
     /// Nothing, if the server was built without TLS.
     async fn new() -> Option<Self> {
-        if !RedisServer::has_tls() {
-            skip(&RedisServer::start().await, "it was built without TLS");
-            return None;
-        }
-        let authority = Authority::new("the right one");
-        let folder = TempDir::with_prefix("tollgate-tls-").expect("a folder");
-        let (mut servers, mut ports) = (Vec::new(), Vec::new());
-        for _ in 0..2 {
-            let port = free_port();
-            let tls = options(&folder, &authority, port, &["127.0.0.1"], "no");
-            let mut all: Vec<&str> = tls.iter().map(String::as_str).collect();
-            all.extend(["--tls-replication", "yes", "--repl-diskless-sync-delay", "0"]);
-            servers.push(RedisServer::start_with(&all).await);
-            ports.push(port);
-        }
+        let (authority, folder) = begin().await?;
+        let ports = [free_port(), free_port()];
+        let more = ["--tls-replication", "yes", "--repl-diskless-sync-delay", "0"];
+        let servers = servers(&folder, &authority, &ports, &more).await;
         servers[1].command(&["REPLICAOF", "127.0.0.1", &ports[0].to_string()]);
         until("the replica follows", async || {
             servers[1].command(&["INFO", "replication"]).contains("master_link_status:up")
